@@ -89,6 +89,7 @@ def test_bad_json_documents(complaint, text, message):
         ("edges", 'a,"b\nc,d\n', "FILE:1: the row cannot be read as CSV (unexpected end of data); check its quotes"),
         ("edges", "parent,child\na,b\nb,a\n", "FILE:3: the taxonomy has a cycle: 'a' -> 'b' -> 'a'"),
         ("edges", "child,parent,name\na,,A\nb,c,B\n", "FILE:3: parent 'c' of label 'b' is not in the taxonomy"),
+        ("edges", "id,name\n1,A\n", "FILE:1: there is no column for the parent, such as 'parent'; the columns"),
         ("children", "Root\ta\n\tb\n", "FILE:2: the parent in the first column is empty"),
         ("paths", "A > B\nA >  > C\n", "FILE:2: a part of the path 'A >  > C' is empty; is ' > ' the separator?"),
         ("paths", "A > B\nA > B\n", "FILE:2: label 'A > B' is given twice (first on line 1)"),
@@ -125,6 +126,7 @@ def test_bad_json_documents(complaint, text, message):
         ("obo", "[Term]\nid a\n", "FILE:2: 'tag: value' or a stanza such as [Term] is expected, got 'id a'"),
         ("obo", "[Term]\nid: a\nalt_id: x\n[Term]\nid: b\nalt_id: x\n", "FILE:6: alt_id 'x' is given for 'a' too"),
         ("obo", "[Term]\nid: a\nis_a: z\n", "FILE:1: parent 'z' of label 'a' is not in the taxonomy"),
+        ("obo", "[Term]\nid: a\nrelationship:\n", "FILE:3: a relation and a term are expected, as in part_of GO:00000"),
         ("mesh", "Eye\n", "FILE:1: 'name;tree number', as in 'Eye;A01.456.505.420', is expected, got 'Eye'"),
         ("mesh", "Eye;A01\nEar;A01\n", "FILE:2: tree number A01 stands on line 1 already"),
         ("mesh", "Eye;A01.100\n", "FILE:1: parent 'A01' of label 'Eye' is not in the taxonomy"),
@@ -230,6 +232,24 @@ def test_a_binary_file_is_refused(complaint):
 @pytest.mark.parametrize("format", ["jsonl", "edges", "paths", "indented", "clus", "obo"])
 def test_a_10_mb_line_is_refused(complaint, format):
     assert "FILE:2: the line is longer than 8,000,000 bytes" in complaint("\n" + "x" * 10_000_000, format)
+
+
+def test_a_10_mb_line_is_refused_where_the_format_is_not_named(complaint):
+    line = '{"label": "a", "name": "' + "x" * 10_000_000 + '", "parents": []}\n'
+    assert "FILE:1: the line is longer than 8,000,000 bytes" in complaint(line)
+
+
+def test_a_table_without_a_parent_is_not_taken_for_edges_or_levels(complaint):
+    for text in ("id,name\n1,A\n2,B\n", "id\tname\tsize\n1\tA\t7\n", "Code;Title\n1;A\n"):
+        assert "FILE:1: there is no column for the parent" in complaint(text)
+
+
+@pytest.mark.parametrize(
+    ("relation", "hint"), [("partof", "did you mean 'part_of'?"), ("zzz", "the file has is_a, part_of")]
+)
+def test_a_relation_that_no_term_has_is_refused(complaint, relation, hint):
+    text = "[Term]\nid: a\n[Term]\nid: b\nrelationship: part_of a\n"
+    assert f"FILE: no term has the relation {relation!r}; {hint}" in complaint(text, relations=("is_a", relation))
 
 
 def test_a_truncated_compressed_file_is_refused(complaint):

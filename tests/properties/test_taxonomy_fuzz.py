@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import logging
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,8 @@ VALID = {
     "rcv1": "parent: None  child: Root  child-description: Root\nparent: Root  child: CCAT  child-description: CORP\n",
     "yelp": '[{"alias": "food", "title": "Food", "parents": []}, {"alias": "bars", "title": "B", "parents": ["food"]}]',
     "clus": "@RELATION x\n@ATTRIBUTE f numeric\n@ATTRIBUTE class hierarchical 01,01/02,01/02/03\n@DATA\n1,01/02\n",
-    "obo": "format-version: 1.2\n\n[Term]\nid: A:1\nname: one\nalt_id: A:9\n\n[Term]\nid: A:2\nis_a: A:1 ! one\n",
+    "obo": "format-version: 1.2\n\n[Term]\nid: A:1\nname: one\nalt_id: A:9\n\n[Term]\nid: A:2\nis_a: A:1 ! one\n"
+    "relationship: part_of A:1 ! one\n",
     "skos": (
         "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n@prefix : <http://x.org/> .\n"
         ':a a skos:Concept ; skos:prefLabel "A"@en .\n:b a skos:Concept ; skos:broader :a .\n'
@@ -45,11 +45,6 @@ RDF_XML = """<?xml version="1.0"?>
 MESH_XML = """<?xml version="1.0"?>
 <DescriptorRecordSet><DescriptorRecord><DescriptorUI>D1</DescriptorUI><DescriptorName><String>Eye</String>
 </DescriptorName><TreeNumberList><TreeNumber>A01</TreeNumber></TreeNumberList></DescriptorRecord></DescriptorRecordSet>"""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quiet():
-    logging.getLogger("rdflib").setLevel(logging.CRITICAL)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +92,8 @@ def mutated(draw, valid: str) -> bytes:
     raw = valid.encode()
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(raw)))
-        end = min(len(raw), at + draw(st.integers(0, 8)))
+        rest_of_line = (raw + b"\n").index(b"\n", at) - at
+        end = min(len(raw), at + draw(st.one_of(st.integers(0, 8), st.just(rest_of_line))))
         signs = st.sampled_from([raw[at:end] * 2, b"", b"\n", b"\t", b'"', b"[" * 50])
         junk = draw(st.one_of(st.binary(max_size=4), signs))
         raw = raw[:at] + junk + raw[end:]

@@ -351,7 +351,7 @@ ARFF = """% a comment
 def test_clus_gives_features_and_its_own_taxonomy(tmp_path):
     path = tmp_path / "x.arff"
     path.write_text(ARFF + "3,?,?,4\n")
-    corpus = read(path, None)
+    corpus = read(path)
     examples = corpus.load()
     assert corpus.taxonomy.parents("01/01") == ("01",)
     assert examples.label_sets == [("01", "01/01", "02"), ("02",), ()]

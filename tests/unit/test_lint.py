@@ -96,6 +96,10 @@ def test_a_name_that_two_labels_have_is_no_hint():
     assert only(given, "unknown-parent").message.endswith("add it as a label of its own")
 
 
+def test_a_label_is_never_suggested_as_its_own_parent():
+    assert only(draft(("GO:1", ["GO:2"])), "unknown-parent").message.endswith("add it as a label of its own")
+
+
 def test_an_unknown_parent_of_a_repeated_entry_is_told_too():
     given = draft(("a", ""), ("a", ["nobody"]))
     assert [f.code for f in errors_of(given)] == ["duplicate-id", "unknown-parent"]

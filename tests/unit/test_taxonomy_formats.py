@@ -244,6 +244,12 @@ def test_a_column_for_each_level(drafted, text):
     assert [entry.name for entry in draft] == ["A", "B", "C", "D", "B"]
 
 
+def test_categories_and_subcategories_are_levels(drafted):
+    draft = drafted("Category,Sub-Category,Sub Sub Category\nFood,Bars,Beer\n")
+    assert draft.format == "columns"
+    assert list(parents(draft)) == ["Food", "Food > Bars", "Food > Bars > Beer"]
+
+
 def test_columns_with_an_id(drafted):
     draft = drafted("id,level 1,level 2,note\n1,A,,x\n2,A,B,\n")
     assert rows(draft) == [("1", "A", (), 2), ("2", "B", ("1",), 3)]
@@ -301,6 +307,19 @@ def test_nested_yaml_keeps_every_scalar_as_written(drafted):
         ("A > D > F > NO", "NO", ("A > D > F",), 7),
         ("B", "B", (), 8),
     ]
+
+
+def test_yaml_with_paths_in_it_is_recognised(drafted):
+    draft = drafted('- id: "A"\n  name: "A"\n  children:\n    - id: "A > B"\n      name: "B"\n')
+    assert draft.format == "nested-yaml"
+    assert parents(draft) == {"A": (), "A > B": ("A",)}
+
+
+@pytest.mark.parametrize("below", ["children", "narrower", "subcategories", "nodes", "items"])
+def test_nested_json_on_one_line_is_no_jsonl(drafted, below):
+    draft = drafted(f'{{"label": "A", "{below}": [{{"label": "B"}}]}}\n')
+    assert draft.format == "nested-json"
+    assert parents(draft) == {"A": (), "A > B": ("A",)}
 
 
 def test_yaml_as_a_plain_mapping(drafted):

@@ -163,7 +163,10 @@ def test_skos_in_every_syntax_and_direction(thesaurus, syntax):
     assert draft.format == "skos"
     assert parents(draft) == {f"{base}1": (), f"{base}2": (f"{base}1",), f"{base}3": (f"{base}1", f"{base}2")}
     assert {entry.label: entry.name for entry in draft} == {f"{base}1": "Food", f"{base}2": "Bars", f"{base}3": "Bier"}
-    assert [remark for _, remark in draft.remarks] == ["1 deprecated concept left out: first 'http://x.org/t/4'"]
+    assert [remark for _, remark in draft.remarks] == [
+        "1 deprecated concept left out: first 'http://x.org/t/4'",
+        "1 concept named in another language than 'en', or by the id: first 'http://x.org/t/3'",
+    ]
 
 
 def test_skos_entries_have_lines(thesaurus):
@@ -189,6 +192,27 @@ def test_the_smallest_thesauri_are_recognised(drafted, text):
 
 def test_skos_names_in_a_language(thesaurus):
     assert [entry.name for entry in thesaurus("turtle", language="de")] == ["Essen", "Kneipen", "Bier"]
+
+
+def test_skos_remarks_on_names_in_another_language(drafted):
+    text = (
+        "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n@prefix : <http://x.org/> .\n"
+        ':a a skos:Concept ; skos:prefLabel "Tier"@de .\n'
+        ':b a skos:Concept ; skos:prefLabel "Bird"@en ; skos:broader :a .\n'
+    )
+    said = "1 concept named in another language than 'en', or by the id: first 'http://x.org/a'"
+    assert drafted(text).remarks == [(3, said)]
+    assert drafted(text.replace("@de", "")).remarks == []
+
+
+def test_odd_uris_in_a_thesaurus_print_nothing(drafted, caplog, capfd):
+    text = (
+        '<?xml version="1.0"?>\n<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
+        'xmlns:skos="http://www.w3.org/2004/02/skos/core#">\n<skos:Concept rdf:about="http://x.org/a b"/>\n</rdf:RDF>'
+    )
+    assert [entry.label for entry in drafted(text)] == ["http://x.org/a b"]
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
 
 
 def test_skos_ids_of_every_kind(thesaurus):

@@ -18,6 +18,8 @@ from hilap.cli.options import (
     IdColumn,
     JsonFlag,
     LabelsColumn,
+    LabelSeparator,
+    PathSeparator,
     ReadOptions,
     TaxonomyFormat,
     TaxonomyOption,
@@ -27,7 +29,7 @@ from hilap.cli.options import (
     open_corpus,
     parse_pairs,
 )
-from hilap.cli.printing import console, print_json, print_rows
+from hilap.cli.printing import print_json, print_rows
 from hilap.errors import SettingError
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ def check(
     id: IdColumn = "id",
     features: FeatureColumns = None,
     group: GroupColumn = None,
+    label_separator: LabelSeparator = "|",
+    path_separator: PathSeparator = None,
     unknown: UnknownPolicy = Unknown.error,
     bad_lines: BadLinesPolicy = BadLines.error,
     json: JsonFlag = False,
@@ -70,6 +74,8 @@ def check(
         id=id,
         features=features,
         group=group,
+        label_separator=label_separator,
+        path_separator=path_separator,
         unknown=unknown,
         bad_lines=bad_lines,
     )
@@ -103,6 +109,8 @@ def stats(
     labels: LabelsColumn = "labels",
     id: IdColumn = "id",
     features: FeatureColumns = None,
+    label_separator: LabelSeparator = "|",
+    path_separator: PathSeparator = None,
     unknown: UnknownPolicy = Unknown.error,
     bad_lines: BadLinesPolicy = BadLines.error,
     json: JsonFlag = False,
@@ -120,6 +128,8 @@ def stats(
         id=id,
         features=features,
         group=None,
+        label_separator=label_separator,
+        path_separator=path_separator,
         unknown=unknown,
         bad_lines=bad_lines,
     )
@@ -139,7 +149,9 @@ def split(
     taxonomy: TaxonomyOption = None,
     taxonomy_format: TaxonomyFormat = None,
     shares: Annotated[str, typer.Option(help="The parts and their shares.")] = "train=0.8,valid=0.1,test=0.1",
-    by: Annotated[By, typer.Option(help="How documents are dealt out.")] = By.random,
+    by: Annotated[
+        By | None, typer.Option(help="How documents are dealt out: by group if --group is given, else at random.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same parts.")] = 0,
     suffix: Annotated[
         str, typer.Option(help="The kind of file to write: .jsonl, .jsonl.gz, .csv, .parquet …")
@@ -150,6 +162,8 @@ def split(
     id: IdColumn = "id",
     features: FeatureColumns = None,
     group: GroupColumn = None,
+    label_separator: LabelSeparator = "|",
+    path_separator: PathSeparator = None,
     unknown: UnknownPolicy = Unknown.error,
     bad_lines: BadLinesPolicy = BadLines.error,
     json: JsonFlag = False,
@@ -160,6 +174,9 @@ def split(
     """
     from hilap.corpus.splits import split_rows
 
+    if by is By.random and group is not None:
+        raise SettingError("--by random does not keep groups together; leave out --group, or --by")
+    way = by or (By.random if group is None else By.group)
     corpus = open_corpus(
         file,
         taxonomy,
@@ -170,15 +187,15 @@ def split(
         id=id,
         features=features,
         group=group,
+        label_separator=label_separator,
+        path_separator=path_separator,
         unknown=unknown,
         bad_lines=bad_lines,
     )
     if corpus.once:
         raise SettingError("standard input can be read only once, but a split reads twice; save it to a file first")
     indicator, groups = _labels_and_groups(corpus)
-    parts = split_rows(
-        indicator, _parse_shares(shares), seed=seed, by=by.value, groups=groups if by is not By.random else None
-    )
+    parts = split_rows(indicator, _parse_shares(shares), seed=seed, by=way.value, groups=groups)
     targets = _write_parts(corpus, parts, out, suffix)
     counts = {name: len(rows) for name, rows in parts.items()}
     if json:
@@ -218,8 +235,11 @@ def _write_parts(corpus: Corpus, parts: dict[str, Any], out: Path, suffix: str) 
     """Further passes, one a part: the documents of its rows, in order."""
     from hilap.corpus import write
 
-    made = not out.exists()
-    out.mkdir(parents=True, exist_ok=True)
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise SettingError(f"{out}: cannot be made a folder ({fault.strerror}); choose another --out") from None
     targets = {name: out / f"{name}{suffix}" for name in parts}
     written: list[Path] = []
     try:
@@ -229,8 +249,8 @@ def _write_parts(corpus: Corpus, parts: dict[str, Any], out: Path, suffix: str) 
     except BaseException:  # all parts or none: half a split looks like a whole one
         for target in written:
             target.unlink(missing_ok=True)
-        if made:
-            out.rmdir()
+        for folder in made:  # from the inside out
+            folder.rmdir()
         raise
     return {name: str(target) for name, target in targets.items()}
 
@@ -252,4 +272,3 @@ def prepare(
         print_json(about)
     else:
         print_rows(str(out), about.items())
-        console().print(f"train with: hilap train {out}/train.jsonl.gz --taxonomy {out}/taxonomy.jsonl", markup=False)

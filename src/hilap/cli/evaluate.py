@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hilap.cli.options import JsonFlag, TaxonomyFormat
+from hilap.cli.options import JsonFlag, LabelSeparator, TaxonomyFormat
 from hilap.cli.printing import console, print_json
 from hilap.errors import CorpusError, SettingError
 
 if TYPE_CHECKING:
     from hilap.taxonomy import Taxonomy
+
+
+MOST_SCORE = 1e38  # scores are held in single precision
 
 
 class Macro(str, Enum):
@@ -45,6 +48,7 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Of intervals and tests.")] = 0,
     labels: Annotated[str, typer.Option(help="Column of the labels in all files.")] = "labels",
     id: Annotated[str, typer.Option(help="Column of the id in all files.")] = "id",
+    label_separator: LabelSeparator = "|",
     close: Annotated[
         bool,
         typer.Option(help="Add missing ancestors to the predictions first, where they name only the deepest labels."),
@@ -59,29 +63,34 @@ def evaluate(
 
     if json and markdown:
         raise SettingError("--json and --markdown exclude each other; take one")
+    if against is not None and (scores is not None or per_label):
+        raise SettingError("--against compares sets of labels only; leave out --scores and --per-label")
+    if per_label and not json:
+        raise SettingError("--per-label is for --json; add that")
     tree = read(taxonomy, taxonomy_format)
-    right_ids, right = _sets(gold, tree, labels, id)
-    found = _aligned(predictions, right_ids, gold, tree, labels, id, close)
-    seen = None if training is None else _counts(training, tree, labels, id)
-    dense = None if scores is None else _scores(scores, right_ids, tree, id)
+    columns = {"id": id, "labels": labels, "text": None, "label_separator": label_separator}
+    right_ids, right = _sets(gold, tree, columns)
+    found = _aligned(predictions, right_ids, gold, tree, columns, close)
+    seen = None if training is None else _counts(training, tree, columns)
+    dense = None if scores is None else _scores(scores, right_ids, gold, tree, id)
     options: dict[str, Any] = {"training": seen, "macro": macro.value, "seed": seed}
     if against is None:
         result: Any = report(right, found, tree, scores=dense, bootstrap=bootstrap, **options)
-        value = result.to_json(per_label=per_label) if json else None
     else:
-        other = _aligned(against, right_ids, gold, tree, labels, id, close)
+        other = _aligned(against, right_ids, gold, tree, columns, close)
         names = (predictions, against)
         result = compare(right, found, other, tree, names=names, samples=bootstrap or 1000, **options)
-        value = result.to_json() if json else None
+    if close:
+        result.notes.append("Before all that, missing ancestors were added to the predictions (--close).")
     if json:
-        print_json(value)
+        print_json(result.to_json(per_label=True) if per_label else result.to_json())
     elif markdown:
         typer.echo(result.to_markdown())
     else:
         console().print(result.table())
 
 
-def _sets(source: str, taxonomy: Taxonomy, labels: str, id: str, close: bool = False) -> tuple[list[str], Any]:
+def _sets(source: str, taxonomy: Taxonomy, columns: dict[str, Any], close: bool = False) -> tuple[list[str], Any]:
     """Ids and label sets of a file; if not asked, not closed upward, so that inconsistent predictions show."""
     from scipy import sparse
 
@@ -89,7 +98,7 @@ def _sets(source: str, taxonomy: Taxonomy, labels: str, id: str, close: bool = F
 
     ids: list[str] = []
     matrices = []
-    for block in read(source, taxonomy, labels=labels, id=id, text=None, close=close).batches():
+    for block in read(source, taxonomy, close=close, **columns).batches():
         ids.extend(block.ids)
         matrices.append(block.labels)
     if len(set(ids)) != len(ids):
@@ -99,10 +108,10 @@ def _sets(source: str, taxonomy: Taxonomy, labels: str, id: str, close: bool = F
 
 
 def _aligned(
-    source: str, right_ids: list[str], gold: str, taxonomy: Taxonomy, labels: str, id: str, close: bool
+    source: str, right_ids: list[str], gold: str, taxonomy: Taxonomy, columns: dict[str, Any], close: bool
 ) -> Any:
     """The label sets of a file of predictions, in the order of the gold file."""
-    ids, found = _sets(source, taxonomy, labels, id, close)
+    ids, found = _sets(source, taxonomy, columns, close)
     row = {name: i for i, name in enumerate(ids)}
     missing = [name for name in right_ids if name not in row]
     if missing:
@@ -118,50 +127,63 @@ def _aligned(
     return found[[row[name] for name in right_ids]]
 
 
-def _counts(source: str, taxonomy: Taxonomy, labels: str, id: str) -> Any:
+def _counts(source: str, taxonomy: Taxonomy, columns: dict[str, Any]) -> Any:
     """How many training documents each label has, ancestors included."""
     import numpy as np
 
     from hilap.corpus import read
 
     counts = np.zeros(len(taxonomy), dtype=np.int64)
-    for block in read(source, taxonomy, labels=labels, id=id, text=None).batches():
+    for block in read(source, taxonomy, **columns).batches():
         counts += np.bincount(block.labels.indices, minlength=len(taxonomy))
     return counts
 
 
-def _scores(source: str, right_ids: list[str], taxonomy: Taxonomy, id: str) -> Any:
+def _scores(source: str, right_ids: list[str], gold: str, taxonomy: Taxonomy, id: str) -> Any:
     """(n, L) scores from lines with an id and a score for each label; labels that are not named have 0."""
     import numpy as np
 
-    from hilap.files import read_lines
+    from hilap.corpus.labels import Resolver, UnresolvedError
+    from hilap.files import display, read_lines
 
+    resolver = Resolver(taxonomy)
     row = {name: i for i, name in enumerate(right_ids)}
     dense = np.zeros((len(right_ids), len(taxonomy)), dtype=np.float32)
-    filled: set[int] = set()
+    filled: set[str] = set()
     for number, line in read_lines(source, CorpusError):
         if not line.strip():
             continue
+        where = f"{display(source)}:{number}"
+        name, scores = _scored(line, where, id)
+        if name not in row:
+            raise CorpusError(f"{where}: document {name!r} is not in {gold}; leave it out")
+        if name in filled:
+            raise CorpusError(f"{where}: document {name!r} has scores already; ids must be unique to be matched")
+        filled.add(name)
         try:
-            record = json_module.loads(line)
-            at = row.get(str(record[id]))
-            pairs = [(taxonomy.index(label), float(score)) for label, score in record["scores"].items()]
-        except CorpusError:
-            raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise CorpusError(
-                f'{source}:{number}: a line must be {{"{id}": …, "scores": {{label: number, …}}}}; {error}'
-            ) from None
-        if at is None:
-            continue
-        filled.add(at)
-        for label, score in pairs:
-            dense[at, label] = score
-    if not np.isfinite(dense).all():
-        raise CorpusError(f"{source}: scores must be finite numbers")
-    if len(filled) < len(right_ids):
-        first = next(name for name in right_ids if row[name] not in filled)
+            dense[row[name], resolver.indices(list(scores))] = list(scores.values())
+        except UnresolvedError as fault:
+            raise CorpusError(f"{where}: {fault}") from None
+    missing = [name for name in right_ids if name not in filled]
+    if missing:
         raise CorpusError(
-            f"{source}: there are no scores for {len(right_ids) - len(filled):,} documents, first {first!r}"
+            f"{display(source)}: there are no scores for {len(missing):,} documents, first {missing[0]!r}"
         )
     return dense
+
+
+def _scored(line: str, where: str, id: str) -> tuple[str, dict[str, float]]:
+    """The id of a document and the score of each label on one line."""
+    try:
+        record = json_module.loads(line)
+        name, scores = str(record[id]), record["scores"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        name, scores = "", None
+    if not isinstance(scores, dict):
+        shown = repr(line if len(line) <= 80 else line[:77] + "...")
+        raise CorpusError(f'{where}: a line must be {{"{id}": …, "scores": {{label: number, …}}}}, got {shown}')
+    for label, score in scores.items():
+        numeric = isinstance(score, (int, float)) and not isinstance(score, bool)
+        if not numeric or not abs(score) < MOST_SCORE:
+            raise CorpusError(f"{where}: the score of {label!r} must be a finite number, got {str(score)[:80]}")
+    return name, scores

@@ -13,7 +13,7 @@ import typer
 from hilap.errors import SettingError
 
 if TYPE_CHECKING:
-    from hilap.corpus import Corpus
+    from hilap.corpus import Corpus, Examples
     from hilap.taxonomy import Taxonomy
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print plain JSON on standard output, and nothing else there.")]
@@ -39,6 +39,10 @@ TextColumn = Annotated[str, typer.Option(help="Column of the text; several as a,
 LabelsColumn = Annotated[str, typer.Option(help="Column of the labels.")]
 IdColumn = Annotated[str, typer.Option(help="Column of the id.")]
 GroupColumn = Annotated[str | None, typer.Option(help="Column of the group: documents of one group stay together.")]
+LabelSeparator = Annotated[str, typer.Option(help="What divides labels in a cell of a table.")]
+PathSeparator = Annotated[
+    str | None, typer.Option(help="What divides the steps of a path; else ' > ', ' :: ' and '/' are tried.")
+]
 FeatureColumns = Annotated[str | None, typer.Option(help="Columns of features, as a,b or as a pattern f*.")]
 
 
@@ -61,13 +65,13 @@ UnknownPolicy = Annotated[Unknown, typer.Option(help="What to do with labels tha
 BadLinesPolicy = Annotated[BadLines, typer.Option(help="What to do with lines that are no documents.")]
 
 
-def parse_pairs(pairs: Sequence[str] | None) -> dict[str, Any]:
+def parse_pairs(pairs: Sequence[str] | None, option: str = "--option") -> dict[str, Any]:
     """`KEY=VALUE` options as a dict; a value that is JSON is read as such."""
     found: dict[str, Any] = {}
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not key or not equals:
-            raise SettingError(f"--option must be KEY=VALUE, got {pair!r}")
+            raise SettingError(f"{option} must be KEY=VALUE, got {pair!r}")
         try:
             found[key] = json.loads(value)
         except (json.JSONDecodeError, RecursionError):
@@ -93,6 +97,8 @@ def open_corpus(
     id: str,
     features: str | None,
     group: str | None,
+    label_separator: str,
+    path_separator: str | None,
     unknown: Unknown,
     bad_lines: BadLines,
 ) -> Corpus:
@@ -108,6 +114,21 @@ def open_corpus(
         id=id,
         features=features.split(",") if features else None,
         group=group,
+        label_separator=label_separator,
+        path_separator=path_separator,
         unknown=unknown.value,
         bad_lines=bad_lines.value,
     )
+
+
+def widened(examples: Examples, width: int) -> Examples:
+    """Sparse features with as many columns as a classifier knows: the last ones of a file may all be zero."""
+    from dataclasses import replace
+
+    from scipy import sparse
+
+    if not sparse.issparse(examples.features) or examples.features.shape[1] >= width:
+        return examples
+    rows = sparse.csr_array(examples.features, copy=True)
+    rows.resize((rows.shape[0], width))
+    return replace(examples, features=rows)

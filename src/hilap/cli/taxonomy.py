@@ -10,6 +10,7 @@ import typer
 
 from hilap.cli.options import FormatOption, JsonFlag, ReadOptions, TaxonomyFile, parse_pairs
 from hilap.cli.printing import console, print_json, print_rows
+from hilap.errors import SettingError
 
 app = typer.Typer(help="Check, show, convert and count a taxonomy.", no_args_is_help=True)
 
@@ -86,6 +87,8 @@ def show(
     from hilap.taxonomy import draw
     from hilap.taxonomy.readers import read
 
+    if json and svg is None and (depth is not None or children is not None):
+        raise SettingError("--json lists every label; --depth and --children cut only drawings: leave them out")
     taxonomy = read(file, format, **parse_pairs(option))
     if label is not None:
         taxonomy.index(label)

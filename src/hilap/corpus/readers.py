@@ -54,7 +54,7 @@ FORMATS: dict[str, Callable[[Sequence[str | Path], Columns, _Options], Reader]] 
 
 def read(
     source: Any,
-    taxonomy: Taxonomy | None,
+    taxonomy: Taxonomy | None = None,
     *,
     format: str | None = None,
     id: str | None = "id",

@@ -146,7 +146,7 @@ def compare(
     p_values = permutation_test(right, one, two, permutations=permutations, seed=seed, over=macro, training=examples)
     differences = [Difference(m, scores[0][m], scores[1][m], intervals[m], p_values[m]) for m in METRICS]
     notes = [
-        f"Macro-F1 covers {COVERS[macro]}.",
+        f"Macro-F1 is over labels: {COVERS[macro]}.",
         f"Intervals: paired bootstrap over {right.shape[0]:,} documents, {samples:,} samples; p: two-sided paired "
         f"permutation test, {permutations:,} permutations; seed {seed}.",
     ]

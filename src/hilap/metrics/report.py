@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from hilap.errors import require
 from hilap.metrics.calibration import are_probabilities, brier_score, calibration_error
-from hilap.metrics.counts import document_counts, label_counts, pair, score_matrix, training_counts
+from hilap.metrics.counts import Counts, document_counts, label_counts, pair, score_matrix, training_counts
 from hilap.metrics.flat import (
     PRF,
     LabelScores,
@@ -21,6 +21,7 @@ from hilap.metrics.flat import (
     hamming_loss,
     macro_from_counts,
     micro_from_counts,
+    prf_from_counts,
     subset_accuracy,
 )
 from hilap.metrics.groups import GroupScores, by_level, by_popularity
@@ -72,6 +73,25 @@ class Report:
             value["per_label"] = self.label_records()
         return value
 
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Report:
+        """The report that `to_json(per_label=True)` gave."""
+        records = value["per_label"]
+        counts = Counts(*(np.array([r[name] for r in records], dtype=np.int64) for name in _COUNTED))
+        return cls(
+            documents=value["documents"],
+            scores={name: _back(score) for name, score in value["scores"].items()},
+            levels=[_group_back(group) for group in value["levels"]],
+            popularity=[_group_back(group) for group in value["popularity"]],
+            labels=tuple(record["label"] for record in records),
+            per_label=LabelScores(counts, *prf_from_counts(counts, empty=0.0)),
+            macro=value["macro"]["over"],
+            macro_labels=value["macro"]["labels"],
+            intervals={name: Interval(*map(_back, ends)) for name, ends in value.get("intervals", {}).items()},
+            confidence=value.get("confidence", 0.95),
+            notes=list(value["notes"]),
+        )
+
     def label_records(self) -> list[dict[str, Any]]:
         """One record for each label: support, predictions, right ones, precision, recall and F1."""
         mine = self.per_label
@@ -115,6 +135,7 @@ class Report:
         return [("Level", self.levels), ("Popularity", self.popularity)]
 
 
+_COUNTED = ("true_positives", "predicted", "support")
 GROUP_HEADINGS = ["Labels", "Support", "Micro-F1", "Macro-F1"]
 
 
@@ -280,3 +301,12 @@ def _group_rows(groups: list[GroupScores]) -> list[list[str]]:
 def _number(value: float) -> float | None:
     """JSON has no NaN."""
     return None if math.isnan(value) else float(value)
+
+
+def _back(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _group_back(group: Mapping[str, Any]) -> GroupScores:
+    scores = (_back(group["micro_f1"]), _back(group["macro_f1"]))
+    return GroupScores(group["name"], group["labels"], group["support"], *scores)

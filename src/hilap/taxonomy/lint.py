@@ -67,17 +67,17 @@ def _unknown_parents(draft: Draft, known: Known) -> Iterator[Finding]:
                     by_name.setdefault(other.name, []).append(other.label)
             if parent not in hints:
                 may_compare = (len(hints) + 1) * len(known.entries) <= MOST_COMPARED or len(hints) < 2
-                hints[parent] = _hint(parent, draft, known, by_name.get(parent, []), may_compare)
+                hints[parent] = _hint(parent, entry.label, draft, known, by_name.get(parent, []), may_compare)
             message = f"parent {quoted(parent)} of label {quoted(entry.label)} is not in the taxonomy; {hints[parent]}"
             yield finding(draft, "error", "unknown-parent", message, entry, (entry.label, parent))
 
 
-def _hint(parent: str, draft: Draft, known: Known, of_that_name: Sequence[str], may_compare: bool) -> str:
+def _hint(parent: str, label: str, draft: Draft, known: Known, of_that_name: Sequence[str], may_compare: bool) -> str:
     if parent in draft.aliases:
         return f"it is another id of {quoted(draft.aliases[parent])}: write that"
     if len(of_that_name) == 1:
         return f"it is the name of label {quoted(of_that_name[0])}: parents are given by id"
-    near = did_you_mean(parent, known.index) if may_compare else None
+    near = did_you_mean(parent, (other for other in known.index if other != label)) if may_compare else None
     return f"did you mean {quoted(near)}?" if near else "add it as a label of its own"
 
 

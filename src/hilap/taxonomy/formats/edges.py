@@ -52,6 +52,8 @@ def read_edges(
     rows, _ = read_rows(content, delimiter)
     edges = Edges(content, "edges")
     columns = header_columns(rows[0][1]) if rows and header is not False else None
+    if columns is None and rows and header is None:
+        _check_no_half_header(content, rows[0])
     if columns is not None:
         _check_direction(content, rows[0], columns, direction)
     if columns is not None or header:
@@ -132,6 +134,25 @@ def header_columns(cells: Sequence[str]) -> Columns | None:
     name = _first(words, NAME_HEADINGS, (parent, child))
     left_out = tuple(cell for i, cell in enumerate(cells) if i not in (parent, child, name) and cell)
     return Columns(parent, child, name, left_out)
+
+
+def is_half_header(cells: Sequence[str]) -> bool:
+    """Whether a row has headings, two at least, but none of them for the parent: a table that lost a column.
+
+    Examples
+    --------
+    >>> is_half_header(["id", "name", "size"]), is_half_header(["Name", "Bars"]), is_half_header(["parent", "child"])
+    (True, False, False)
+    """
+    words = {folded(cell) for cell in cells}
+    return words.isdisjoint(PARENT_HEADINGS) and len(words & {*CHILD_HEADINGS, *NAME_HEADINGS}) > 1
+
+
+def _check_no_half_header(content: Content, row: TableRow) -> None:
+    if is_half_header(row[1]):
+        given = ", ".join(shown(cell) for cell in row[1] if cell)
+        message = f"there is no column for the parent, such as 'parent'; the columns are {given}"
+        raise content.error(row[0], f"{message}; add it, or say header=False if these are labels")
 
 
 def _first(words: Sequence[str], wanted: Sequence[str], taken: Sequence[int]) -> int | None:

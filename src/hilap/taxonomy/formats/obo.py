@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
-from hilap.errors import require
+from hilap.errors import did_you_mean, require
 from hilap.taxonomy.draft import Draft, Entry
 from hilap.taxonomy.formats.building import checked
 from hilap.taxonomy.formats.content import Content, shown
@@ -39,7 +39,9 @@ def read_obo(content: Content, *, relations: Sequence[str] = ("is_a",)) -> Draft
     wanted = {relations} if isinstance(relations, str) else set(relations)
     require(bool(wanted) and all(isinstance(r, str) for r in wanted), "relations", "names such as 'is_a'", relations)
     draft = Draft(content.name, "obo")
-    terms = list(_terms(content, wanted))
+    found = {"is_a"}
+    terms = list(_terms(content, wanted, found))
+    _check_relations(content, wanted, found)
     obsolete = [term for term in terms if term.obsolete]
     if obsolete:
         first, count = obsolete[0], f"{len(obsolete):,} obsolete term{'s' * (len(obsolete) > 1)}"
@@ -67,8 +69,16 @@ def write_obo(taxonomy: Taxonomy, out: IO[str]) -> None:
         out.writelines(f"is_a: {parent}\n" for parent in record["parents"])
 
 
-def _terms(content: Content, relations: set[str]) -> Iterator[_Term]:
-    """The [Term] stanzas in order; other stanzas and the header are passed over."""
+def _check_relations(content: Content, wanted: set[str], found: set[str]) -> None:
+    """A relation that no term has is a typing mistake, and would silently give a poorer taxonomy."""
+    for relation in sorted(wanted - found):
+        near = did_you_mean(relation, found)
+        hint = f"did you mean {shown(near)}?" if near else f"the file has {', '.join(sorted(found))[:200]}"
+        raise content.error(0, f"no term has the relation {shown(relation)}; {hint}")
+
+
+def _terms(content: Content, relations: set[str], found: set[str]) -> Iterator[_Term]:
+    """The [Term] stanzas in order; other stanzas and the header are passed over. Relations met go into `found`."""
     term: _Term | None = None
     for line, raw in content.lines():
         text = raw.strip()
@@ -83,12 +93,12 @@ def _terms(content: Content, relations: set[str]) -> Iterator[_Term]:
         if not colon:
             raise content.error(line, f"'tag: value' or a stanza such as [Term] is expected, got {shown(text)}")
         if term is not None:
-            _take(content, term, line, tag.strip(), value, relations)
+            _take(content, term, line, tag.strip(), value, relations, found)
     if term is not None:
         yield _whole(content, term)
 
 
-def _take(content: Content, term: _Term, line: int, tag: str, raw: str, relations: set[str]) -> None:
+def _take(content: Content, term: _Term, line: int, tag: str, raw: str, relations: set[str], found: set[str]) -> None:
     """One tag of a term."""
     if tag == "id":
         if term.id:
@@ -103,9 +113,12 @@ def _take(content: Content, term: _Term, line: int, tag: str, raw: str, relation
     elif tag == "is_a" and "is_a" in relations:
         term.parents.append((line, checked(content, line, _value(raw), "parent")))
     elif tag == "relationship":
-        relation, *target = _value(raw).split()
-        if relation in relations and target:
-            term.parents.append((line, checked(content, line, target[0], "parent")))
+        words = _value(raw).split()
+        if len(words) < 2:
+            raise content.error(line, f"a relation and a term are expected, as in part_of GO:0000001, got {shown(raw)}")
+        found.add(words[0])
+        if words[0] in relations:
+            term.parents.append((line, checked(content, line, words[1], "parent")))
 
 
 def _whole(content: Content, term: _Term) -> _Term:

@@ -17,6 +17,7 @@ from hilap.taxonomy.graph import Taxonomy
 SEPARATORS = (" > ", ">", " :: ", "::", " / ", "/", " | ", "|")
 ID_HEADINGS = ("id", "unique id", "label id", "code")
 LEVEL_HEADING = re.compile(r"(?:level|lvl|l|tier|category|cat|subcategory|layer|depth) ?\.?\d{1,3}")
+SUB_HEADING = re.compile(r"(?:sub ?)+category")
 
 _NUMBERED = re.compile(r"\s*(\S+)\s+-\s+(.*)")
 _DIGITS = re.compile(r"\s*\d+\s+-\s+\S")
@@ -134,9 +135,19 @@ def separator_of(lines: Iterable[str]) -> str | None:
 
 
 def level_columns(cells: Sequence[str]) -> tuple[list[int], int | None] | None:
-    """The columns of the levels and of the id in a header; None where the row is no such header."""
+    """The columns of the levels and of the id in a header; None where the row is no such header.
+
+    Examples
+    --------
+    >>> level_columns(["id", "Level 1", "Level 2"]), level_columns(["Category", "Sub-Category"])
+    (([1, 2], 0), ([0, 1], None))
+    """
     words = [folded(cell) for cell in cells]
-    levels = [i for i, word in enumerate(words) if LEVEL_HEADING.fullmatch(word)]
+    below = any(SUB_HEADING.fullmatch(word) for word in words)  # beside a subcategory, a category is a level too
+    heading = (
+        re.compile(f"{LEVEL_HEADING.pattern}|(?:main )?category|{SUB_HEADING.pattern}") if below else LEVEL_HEADING
+    )
+    levels = [i for i, word in enumerate(words) if heading.fullmatch(word)]
     id_column = next((words.index(word) for word in ID_HEADINGS if word in words), None)
     return (levels, id_column) if levels else None
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hilap.errors import TaxonomyError
-from hilap.taxonomy.formats import edges, iab, mesh, paths, rcv1, skos
+from hilap.taxonomy.formats import edges, iab, mesh, nested, paths, rcv1, skos
 from hilap.taxonomy.formats.content import Content, is_comment
 from hilap.taxonomy.formats.tables import delimiter_of, quoted_rows, tab_rows
 
@@ -21,6 +21,9 @@ _OBO = re.compile(r"^(?:format-version:|\[(?:Term|Typedef|Instance)\]\s*$)", re.
 _TURTLE = re.compile(r"(?:@prefix|@base|prefix|base)\s+(?:[\w.\-]*:\s*)?<", re.IGNORECASE)
 _MESH_LINE = re.compile(r"[^;]+(?:;[^;]+)?;" + mesh.NUMBER.pattern + r"\s*")
 _YAML_LINE = re.compile(r"(?:---(?:\s|$)|%YAML|- |\S[^\t]*?:(?:\s|$))")
+_YAML_KEY = re.compile(
+    r"\s*(?:- +)?(?:" + "|".join((*nested.NAME_KEYS, *nested.ID_KEYS, *nested.CHILDREN_KEYS)) + r"):(?:\s|$)"
+)
 _JSON_KEY = re.compile(r'"(\w+)"\s*:')
 
 
@@ -85,7 +88,8 @@ def _json_kind(head: _Head) -> str:
     if {"format", "labels"} <= keys:
         return "json"
     many = len(head.lines) > 1 and first.endswith("}") and head.lines[1].lstrip().startswith("{")
-    is_record = "label" in line_keys and "children" not in line_keys and first.endswith("}")
+    whole = first.endswith("}") or len(head.lines) == 1  # one line without an end: the head was cut
+    is_record = "label" in line_keys and line_keys.isdisjoint(nested.CHILDREN_KEYS) and whole
     return "jsonl" if is_record or many else "nested-json"
 
 
@@ -97,6 +101,8 @@ def _by_lines(head: _Head) -> str | None:
         return _table_kind(lines, delimiter)
     if any("\t" in line.strip() for line in lines):
         return _table_kind(lines, "\t")
+    if all(_YAML_KEY.match(line) for line in lines):  # also where the names are paths
+        return "nested-yaml"
     separator = paths.separator_of(lines)
     if separator in (" > ", ">", " :: ", "::"):
         return "paths"
@@ -139,7 +145,7 @@ def _table_kind(lines: Sequence[str], delimiter: str) -> str:
         return "iab"
     if _is_header(rows[:1]):
         return "columns" if paths.level_columns(rows[0]) else "edges"
-    if all(len(cells) == 2 for cells in rows):
+    if all(len(cells) == 2 for cells in rows) or (rows and edges.is_half_header(rows[0])):
         return "edges"
     heads = {cells[0] for cells in rows}
     inner = {cell for cells in rows for cell in cells[1:] if cell}

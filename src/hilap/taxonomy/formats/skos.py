@@ -32,8 +32,9 @@ def read_skos(content: Content, *, language: str = "en", ids: str = "uri", synta
     require(ids in IDS, "ids", "'uri', 'notation' or 'local'", ids)
     require(syntax is None or syntax in SYNTAXES, "syntax", "'turtle', 'nt' or 'xml'", syntax)
     text = content.text()
-    graph = _graph(content, text, syntax or syntax_of(text))
-    return _Thesaurus(content, graph, _lines(text, graph), language, ids).draft()
+    with _quiet_rdflib():
+        graph = _graph(content, text, syntax or syntax_of(text))
+        return _Thesaurus(content, graph, _lines(text, graph), language, ids).draft()
 
 
 def write_skos(
@@ -98,8 +99,7 @@ def _graph(content: Content, text: str, syntax: str) -> Any:
     rdflib = need("rdflib", "formats")
     graph = rdflib.Graph()
     try:
-        with _quiet_rdflib():
-            graph.parse(data=text, format=syntax, publicID="urn:x-base:")
+        graph.parse(data=text, format=syntax, publicID="urn:x-base:")
     except Exception as fault:  # rdflib and its parsers raise errors of every kind on bad input
         raise _unreadable(content, fault, syntax) from None
     return graph
@@ -120,12 +120,13 @@ def _unreadable(content: Content, fault: Exception, syntax: str) -> TaxonomyErro
 @contextmanager
 def _quiet_rdflib() -> Iterator[None]:
     """No warnings about odd URIs and literals on the user's terminal: they do not matter here."""
-    logger = logging.getLogger("rdflib")
-    before, logger.disabled = logger.disabled, True
+    logger = logging.getLogger("rdflib")  # its children, such as rdflib.term, go by its level
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.disabled = before
+        logger.setLevel(before)
 
 
 def _lines(text: str, graph: Any) -> dict[str, int]:
@@ -157,7 +158,7 @@ class _Thesaurus:
         self._ids = ids
         self._skos, self._owl = rdflib.Namespace(_SKOS), rdflib.Namespace(_OWL)
         self._type = rdflib.RDF.type
-        self._uriref = rdflib.URIRef
+        self._other_language: list[Any] = []  # concepts without a name in the language, or in none at all
 
     def draft(self) -> Draft:
         """All concepts that are not deprecated, in the order of the file."""
@@ -178,6 +179,10 @@ class _Thesaurus:
                     remark = f"parent {shown(str(parent))} of {shown(str(concept))} is deprecated and left out"
                     draft.remarks.append((self._line(concept), remark))
                 draft.entries.append(self._entry(concept, [parent for parent in above if parent not in out]))
+        if self._other_language:
+            first, n = self._other_language[0], len(self._other_language)
+            remark = f"{n:,} concept{'s' * (n > 1)} named in another language than {shown(self._language)}"
+            draft.remarks.append((self._line(first), f"{remark}, or by the id: first {shown(str(first))}"))
         return draft
 
     def _parents(self) -> dict[Any, set[Any]]:
@@ -225,6 +230,7 @@ class _Thesaurus:
         for language in (self._language.lower(), ""):
             if by_language.get(language):
                 return by_language[language]
+        self._other_language.append(concept)
         return next((name for _, name in names if name), self._id(concept))
 
     def _objects(self, concept: Any, predicate: Any) -> Any:
