@@ -26,6 +26,10 @@ class SettingError(HilapError, ValueError):
     """A parameter has a value it cannot have."""
 
 
+class ModelError(HilapError, ValueError):
+    """A model cannot be used, saved or opened: not fitted yet, damaged, foreign, or made by a newer version."""
+
+
 class MissingExtraError(HilapError, ImportError):
     """A package that is only needed for this task is not installed."""
 
@@ -79,6 +83,7 @@ __all__ = [
     "CorpusError",
     "HilapError",
     "MissingExtraError",
+    "ModelError",
     "SettingError",
     "TaxonomyError",
     "did_you_mean",

@@ -1,0 +1,197 @@
+"""Where to stop: a bias that trades precision for recall, and its tuning on validation data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hilap.decoding.checks import number, one_of, whole
+from hilap.errors import SettingError, require
+from hilap.metrics.counts import document_counts, label_counts, pair, training_counts
+from hilap.metrics.flat import covered, example_from_counts, macro_from_counts, micro_from_counts
+from hilap.settings import METRICS, Settings
+from hilap.taxonomy import Taxonomy
+
+MOST = 1e3
+
+Metric = Callable[[Any, Any], float]
+"""(n, L) gold and predicted indicator matrices -> a score, the higher the better."""
+SetsFor = Callable[["StopBias"], Any]
+"""A bias -> the (n, L) indicator matrix of the sets decoded with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopBias(Settings):
+    """What is added to the action scores when decoding; all zero: nothing.
+
+    Parameters
+    ----------
+    constant
+        Added to the score of stop. Above 0 walks stop sooner (precision), below 0 later (recall).
+    prior
+        This times the label's log prior odds, less their mean over labels, is taken off the label's score. Above 0
+        rare labels are favoured.
+    level
+        This times (level - 1) is added to the label's score. Above 0 walks go deeper.
+
+    Examples
+    --------
+    >>> taxonomy = Taxonomy.of({"Food": [], "Bars": ["Food"]})
+    >>> StopBias(constant=2.0, level=0.5).vector(taxonomy, [8, 2], 10).tolist()
+    [0.0, 0.5, 2.0]
+    """
+
+    constant: float = 0.0
+    prior: float = 0.0
+    level: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("constant", "prior", "level"):
+            number(name, getattr(self, name), -MOST, MOST)
+
+    def vector(self, taxonomy: Taxonomy, counts: Any, n_documents: int) -> Tensor:
+        """(A,) for `Policy.documents(bias=...)`, from the training documents of each label and of all together."""
+        seen = training_counts(counts, len(taxonomy))
+        good = isinstance(n_documents, int) and not isinstance(n_documents, bool)
+        require(
+            good and int(seen.max(initial=0)) <= n_documents,
+            "n_documents",
+            f"a whole number, at least the largest count ({int(seen.max(initial=0))})",
+            n_documents,
+        )
+        odds = np.log((seen + 0.5) / (n_documents - seen + 0.5))
+        odds -= odds.mean() if len(odds) else 0.0
+        labels = self.level * (taxonomy.levels - 1) - self.prior * odds
+        return torch.from_numpy(np.append(labels, self.constant)).float()
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The best bias found, its score, and every bias tried with its score, in the order of trying."""
+
+    bias: StopBias
+    score: float
+    table: tuple[tuple[StopBias, float], ...]
+
+
+COARSE: Mapping[str, tuple[float, ...]] = {
+    "constant": (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0),
+    "prior": (-0.5, 0.0, 0.5, 1.0),
+    "level": (-1.0, -0.5, 0.0, 0.5, 1.0),
+}
+"""Where tuning looks first. Refining leaves these ranges if that helps."""
+
+
+def tune_stop_bias(
+    sets_for: SetsFor,
+    gold: Any,
+    *,
+    metric: str | Metric = "example_f1",
+    grids: Mapping[str, Sequence[float]] = COARSE,
+    refinements: int = 2,
+    start: StopBias | None = None,
+) -> Tuned:
+    """The stop bias with the best score on validation data: a coarse grid, then ever smaller steps.
+
+    The parts of the bias are tuned one after the other, each on its grid with the others at their best; then steps of
+    half, a quarter, ... of the grid's spacing are tried up and down in every part until none helps. No bias is decoded
+    twice. The same input gives the same result; of equally good ones the first found is kept, which is the nearest to
+    `start`.
+
+    Parameters
+    ----------
+    sets_for
+        Decodes the validation documents with a bias; gives their (n, L) indicator matrix (array, sparse or tensor).
+    gold
+        (n, L) their gold sets.
+    metric
+        `micro_f1`, `macro_f1` (over the labels that occur in gold), `example_f1`, `mean` (of these three), or a
+        function of gold and predicted sets.
+    grids
+        The values to try first, for each part that is to be tuned; the others stay as in `start`.
+    refinements
+        How often steps are halved.
+    start
+        Where to begin; default: no bias.
+    """
+    whole("refinements", refinements, 0)
+    search = _Search(sets_for, gold, score_of(metric))
+    best = search.better(StopBias() if start is None else start, [])
+    for part, values in grids.items():
+        one_of("grids", part, tuple(COARSE))
+        nearest = sorted({float(v) for v in values}, key=lambda v: (abs(v - getattr(best, part)), v))
+        best = search.better(best, [best.but(**{part: v}) for v in nearest])
+    for halvings in range(1, refinements + 1):
+        steps = {part: _spacing(values) / 2**halvings for part, values in grids.items() if _spacing(values)}
+        best = _climb(search, best, steps)
+    return Tuned(best, search.scores[best], tuple(search.scores.items()))
+
+
+@dataclass
+class _Search:
+    """What was tried so far."""
+
+    sets_for: SetsFor
+    gold: Any
+    score: Metric
+    scores: dict[StopBias, float] = field(default_factory=dict)
+
+    def better(self, best: StopBias, others: Sequence[StopBias]) -> StopBias:
+        """The best of these; the first one where others are only as good."""
+        for bias in (best, *others):
+            if bias not in self.scores:
+                self.scores[bias] = self._try(bias)
+        return max((best, *others), key=self.scores.__getitem__)
+
+    def _try(self, bias: StopBias) -> float:
+        found = self.sets_for(bias)
+        score = float(self.score(self.gold, found.cpu().numpy() if isinstance(found, Tensor) else found))
+        if math.isnan(score):
+            raise SettingError(
+                f"the metric is not a number with {bias}; macro_f1 needs a document with a gold label in the "
+                "validation data"
+            )
+        return score
+
+
+def _climb(search: _Search, best: StopBias, steps: Mapping[str, float]) -> StopBias:
+    """Small steps up and down in each part, as long as one helps."""
+    before = None
+    while best != before:
+        before = best
+        for part, step in steps.items():
+            here = getattr(best, part)
+            around = [min(max(here + way * step, -MOST), MOST) for way in (-1, 1)]
+            best = search.better(best, [best.but(**{part: value}) for value in around])
+    return best
+
+
+def _spacing(values: Sequence[float]) -> float:
+    """The mean distance between the values of a grid; 0 for a single value, which is not refined."""
+    distinct = {float(v) for v in values}
+    return (max(distinct) - min(distinct)) / (len(distinct) - 1) if len(distinct) > 1 else 0.0
+
+
+def score_of(metric: str | Metric) -> Metric:
+    """The function behind the name of a metric."""
+    if callable(metric):
+        return metric
+    one_of("metric", metric, METRICS)
+
+    def score(gold: Any, predicted: Any) -> float:
+        right, found = pair(gold, predicted)
+        by_label = label_counts(right, found)
+        scores = {
+            "micro_f1": micro_from_counts(by_label).f1,
+            "macro_f1": macro_from_counts(by_label, covered("gold", by_label.gold)).f1,
+            "example_f1": example_from_counts(document_counts(right, found)).f1,
+        }
+        return float(np.mean([*scores.values()]) if metric == "mean" else scores[metric])
+
+    return score

@@ -1,0 +1,58 @@
+"""Encoders: documents to vectors. A new one is one file and one line in the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hilap.encoders.base import Encoder, Prepared, checked_options
+from hilap.encoders.mlp import MLP
+from hilap.encoders.tfidf import TfIdf
+from hilap.errors import SettingError, did_you_mean
+
+ENCODERS: dict[str, type[Encoder]] = {"mlp": MLP, "tfidf": TfIdf}
+"""The encoders by name. One of your own is put here too, so that its models can be opened again."""
+
+
+def make(encoder: str | Encoder, **options: Any) -> Encoder:
+    """An encoder by its name with these options; an encoder itself is given back as it is.
+
+    Examples
+    --------
+    >>> make("mlp", hidden=(20, 10)).settings()["hidden"]
+    [20, 10]
+    >>> make("mpl")
+    Traceback (most recent call last):
+    hilap.errors.SettingError: there is no encoder 'mpl'; did you mean 'mlp'?
+    """
+    if isinstance(encoder, Encoder):
+        if options:
+            raise SettingError(
+                f"options ({', '.join(options)}) go with an encoder's name, but an encoder that is made already was "
+                "given; give them where it is made"
+            )
+        return encoder
+    kind = _named(encoder)
+    return kind(**checked_options(kind, options))
+
+
+def _named(name: object) -> type[Encoder]:
+    if isinstance(name, str) and name in ENCODERS:
+        return ENCODERS[name]
+    near = did_you_mean(name, ENCODERS) if isinstance(name, str) else None
+    hint = (
+        f"did you mean {near!r}?"
+        if near
+        else f"there are: {', '.join(ENCODERS)}; or give an Encoder of your own, or put it into hilap.encoders.ENCODERS"
+    )
+    raise SettingError(f"there is no encoder {name!r}; {hint}")
+
+
+def restore(name: str, settings: Any, learned: Any) -> Encoder:
+    """The encoder that a saved model describes, ready for `load_state_dict`."""
+    for what, value in (("settings", settings), ("learned", learned)):
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            raise SettingError(f"the {what} of an encoder must be an object, got {value!r}")
+    return _named(name).restore(settings, learned)
+
+
+__all__ = ["ENCODERS", "MLP", "Encoder", "Prepared", "TfIdf", "make", "restore"]

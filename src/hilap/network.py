@@ -1,0 +1,218 @@
+"""The network: encoder, flat head and policy as one module, and the three losses of the paper added up (Section 3.2).
+
+::
+
+    O_f  = binary cross-entropy over all labels, from p = sigmoid(W e_d)                              flat_loss
+    O_SL = lambda O_f + (1 - lambda) O_l                                                              supervised_loss
+    O    = O_RL + alpha O_SL                                                                          training.phases
+
+Losses are sums over labels and steps and means over documents; O_SL is divided by the number of labels, a constant that
+the paper leaves to alpha, so that alpha = 1 means the same for every taxonomy.
+
+A network has one *member* (encoder and flat head), or with cross-fitting several: each has not seen one part of the
+training documents, so their scores of these are honest, and the mean of all of them scores new documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from hilap.encoders import Encoder
+from hilap.errors import SettingError
+from hilap.policy import EXAMPLE_F1, Choose, Documents, Policy, Score, greedy, returns, sampler
+from hilap.products import linear
+from hilap.settings import PolicySettings
+from hilap.taxonomy import Taxonomy
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+
+class Member(nn.Module):
+    """One encoder with its flat head."""
+
+    def __init__(self, encoder: Encoder, n_labels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = nn.Linear(encoder.dim, n_labels)
+        bound = encoder.dim**-0.5
+        for parameter in self.head.parameters():
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
+
+    def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
+        """(B, D) embeddings and (B, L) flat logits."""
+        embeddings = self.encoder(batch)
+        return embeddings, linear(embeddings, self.head.weight, self.head.bias)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the network makes of a batch before any walk: one encoding, used by every loss and every step."""
+
+    embeddings: Tensor | None  # (B, D) e_d of the first member; None where the scores are fixed by cross-fitting
+    flat: Tensor  # (B, L) flat logits, the mean of the members'
+
+
+class Network(nn.Module):
+    """Members and a policy over a taxonomy.
+
+    Parameters
+    ----------
+    taxonomy
+        The labels.
+    encoders
+        One fitted encoder, or several for cross-fitting.
+    settings
+        The shape of the policy.
+    generator
+        Draws the weights.
+    """
+
+    flat_mean: Tensor
+    flat_scale: Tensor
+
+    def __init__(
+        self, taxonomy: Taxonomy, encoders: Sequence[Encoder], settings: PolicySettings, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        if len(encoders) > 1 and settings.sees == "document":
+            raise SettingError("folds above 1 need sees='flat': several encoders have no one document vector")
+        self.sees_flat = settings.sees == "flat"
+        self.members = nn.ModuleList([Member(encoder, len(taxonomy), generator) for encoder in encoders])
+        self.dropout = nn.Dropout(settings.state_dropout)
+        self.policy = Policy(
+            taxonomy,
+            len(taxonomy) if self.sees_flat else encoders[0].dim,
+            hidden=settings.hidden,
+            width=settings.width,
+            dag_rule=settings.dag_rule,
+            label_bias=settings.label_bias,
+            residual=settings.residual,
+            temperature=settings.temperature,
+            generator=generator,
+        )
+        with torch.no_grad():
+            self.policy.label.mul_(settings.start_scale)
+            self.policy.e_stop.mul_(settings.start_scale)
+        self.register_buffer("flat_mean", torch.zeros(len(taxonomy)))
+        self.register_buffer("flat_scale", torch.ones(len(taxonomy)))
+
+    @property
+    def encoder(self) -> Encoder:
+        """The first member's encoder: it prepares documents for all members."""
+        encoder: Encoder = self.members[0].encoder  # type: ignore[assignment]
+        return encoder
+
+    def see(self, batch: Any) -> Seen:
+        """Encode a batch, once."""
+        seen = [member(batch) for member in self.members]
+        flat = seen[0][1] if len(seen) == 1 else torch.stack([logits for _, logits in seen]).mean(0)
+        return Seen(seen[0][0], flat)
+
+    def documents(self, seen: Seen, bias: Tensor | None = None) -> Documents:
+        """The batch ready for walking."""
+        state = (seen.flat - self.flat_mean) / self.flat_scale if self.sees_flat else seen.embeddings
+        if state is None:
+            raise SettingError("a policy that sees document vectors needs them; use sees='flat' with cross-fitting")
+        return self.policy.documents(self.dropout(state), seen.flat, bias)
+
+    def scale_flat(self, logits: Tensor) -> None:
+        """Standardise what a policy that sees flat logits sees: by the mean and spread over training documents."""
+        self.flat_mean.copy_(logits.mean(0))
+        self.flat_scale.copy_(logits.std(0, unbiased=False) + 0.3)  # a label that never varies must not be blown up
+
+
+def flat_loss(logits: Tensor, gold: Tensor) -> Tensor:
+    """(B,) O_f."""
+    return F.binary_cross_entropy_with_logits(logits, gold.to(logits.dtype), reduction="none").sum(1)
+
+
+def supervised_loss(
+    policy: Policy, documents: Documents, logits: Tensor, gold: Tensor, *, flat_share: float, stay: bool = False
+) -> Tensor:
+    """(B,) O_SL divided by the number of labels. What has no weight is not computed."""
+    loss = logits.new_zeros(len(gold))
+    if flat_share > 0:
+        loss = loss + flat_share * flat_loss(logits, gold)
+    if flat_share < 1:
+        loss = loss + (1 - flat_share) * policy.local_loss(documents, gold, stay=stay)
+    return loss / policy.n_labels
+
+
+def reinforced_loss(
+    policy: Policy,
+    documents: Documents,
+    gold: Tensor,
+    *,
+    max_steps: int,
+    gamma: float,
+    generator: torch.Generator,
+    rollouts: int = 1,
+    baseline: Literal["greedy", "leave-one-out"] = "greedy",
+    scores: Sequence[Score] = (EXAMPLE_F1,),
+    entropy_bonus: float = 0.0,
+    standardise: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """(B,) O_RL and (B,) the sampled walks' final scores. With one rollout and `greedy` it is `self_critical_loss`.
+
+    Parameters
+    ----------
+    rollouts
+        Sampled walks a document; their losses are averaged.
+    baseline
+        What a walk's rewards are compared with: the greedy walk's, or the mean of the document's other walks.
+    entropy_bonus, standardise
+        Ingredients of the published code: the policy's entropy is added to the objective, returns are standardised over
+        all steps and documents of the batch.
+    """
+    n = len(documents)
+    critic = int(baseline == "greedy")  # the greedy walks come first, in the same loop as the sampled ones
+    docs = torch.arange(n, device=gold.device).repeat(critic + rollouts)
+    choose = _first_greedy(n, sampler(generator)) if critic else sampler(generator)
+    walks = policy.rollout(documents, gold, choose=choose, max_steps=max_steps, docs=docs, scores=scores)
+    rewards = walks.rewards.view(len(walks.rewards), critic + rollouts, n)
+    if critic:
+        gains = rewards[:, 1:] - rewards[:, :1]
+        walks = walks.part(slice(n, None))
+    else:
+        gains = rewards - (rewards.sum(1, keepdim=True) - rewards) / (rollouts - 1)
+    replay = policy.replay(documents, walks)
+    values = returns(gains.flatten(1), gamma)[replay.step, replay.row]
+    if standardise and len(values) > 1:
+        values = (values - values.mean()) / (values.std() + 1e-8)
+    losses = -replay.taken * values
+    if entropy_bonus:
+        losses = losses - entropy_bonus * replay.entropy
+    total = replay.add_up(losses, rollouts * n).view(rollouts, n).mean(0)
+    finals = rewards[:, critic:].sum(0).mean(0)
+    return total, finals
+
+
+def _first_greedy(n: int, sample: Choose) -> Choose:
+    """The first n walks take the best action, the others draw."""
+
+    def choose(log_probs: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        return torch.where(rows < n, greedy(log_probs, rows, columns), sample(log_probs, rows, columns))
+
+    return choose
+
+
+@contextmanager
+def evaluating(module: ModuleT) -> Iterator[ModuleT]:
+    """The module in evaluation mode without gradients; afterwards as it was."""
+    was_training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield module
+    finally:
+        module.train(was_training)
+
+
+__all__ = ["Member", "Network", "Seen", "evaluating", "flat_loss", "reinforced_loss", "supervised_loss"]

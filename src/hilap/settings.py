@@ -1,0 +1,223 @@
+"""Settings: small frozen dataclasses, declared once, checked when made, from and to plain values.
+
+The defaults are the paper's (`preset="paper"`). `PRESETS` names the others: what they change is all they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, TypeVar
+
+from hilap.errors import SettingError, did_you_mean, require
+
+SettingsT = TypeVar("SettingsT", bound="Settings")
+METRICS = ("example_f1", "micro_f1", "macro_f1", "mean")
+REWARDS = ("example_f1", "f_beta", "weighted_f1", "hierarchical")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What all settings can do."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls: type[SettingsT], values: Mapping[str, Any]) -> SettingsT:
+        """The settings that `to_dict` gave; a name that is none of ours is an error."""
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                near = did_you_mean(name, known)
+                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+                raise SettingError(f"{cls.__name__} has no {name!r}; {hint}")
+        return cls(**values)
+
+    def but(self: SettingsT, **changes: Any) -> SettingsT:
+        """The same settings with some changed."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySettings(Settings):
+    """The shape of the policy network."""
+
+    hidden: int = 500  # H: the first layer (paper: 500 for text, 1,000 for features)
+    width: int = 50  # C: states and labels (paper: 50 for text, 1,000 for features)
+    dag_rule: Literal["ancestors", "any"] = "ancestors"
+    label_bias: bool = False  # a learned bias for each label (published code)
+    residual: bool = False  # action score = flat logit + A_t s_t (ours)
+    sees: Literal["document", "flat"] = "document"  # e_d is the encoder's vector, or the flat logits (ours)
+    temperature: float = 1.0  # of the softmax; below 1 sampled walks stay near the greedy one (ours)
+    state_dropout: float = 0.0  # on what the policy sees (ours)
+    start_scale: float = 1.0  # of label and stop embeddings at the start; small lets a residual start at the flat model
+
+    def __post_init__(self) -> None:
+        _whole("hidden", self.hidden, 1)
+        _whole("width", self.width, 1)
+        _one_of("dag_rule", self.dag_rule, ("ancestors", "any"))
+        _truth("label_bias", self.label_bias)
+        _truth("residual", self.residual)
+        _one_of("sees", self.sees, ("document", "flat"))
+        _number("temperature", self.temperature, 1e-3, 1e3)
+        _number("state_dropout", self.state_dropout, 0, 0.99)
+        _number("start_scale", self.start_scale, 0, 10)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings(Settings):
+    """How a network is trained. Names say what the paper's Greek means."""
+
+    variant: Literal["flat", "sl", "hilap"] = "hilap"
+    flat_epochs: int = 0  # flat loss alone, before anything else; the whole of it for variant "flat"
+    supervised_epochs: int = 25  # HiLAP-SL
+    imitation_epochs: int = 0  # oracle imitation as a warm start (ours)
+    reinforced_epochs: int = 25  # HiLAP
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    reinforced_learning_rate: float | None = None  # None: the same
+    weight_decay: float = 1e-6
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    clip: float | None = None  # largest norm of the gradient
+    patience: int | None = None  # epochs without a better validation score before a phase ends
+    flat_share: float = 0.5  # lambda: flat against local supervised loss
+    reinforced_flat_share: float | None = None  # lambda in the reinforced phase; None: the same
+    supervised_weight: float = 1.0  # alpha: supervised against reinforced loss, the supervised one taken per label
+    gamma: float = 0.9  # discount of future rewards
+    rollouts: int = 1  # sampled walks a document
+    baseline: Literal["greedy", "leave-one-out"] = "greedy"
+    reward: Mapping[str, float] | str = "example_f1"  # one reward, or several with their weights
+    reward_beta: float = 1.0  # for f_beta: above 1 favours recall
+    reward_power: float = 0.5  # for weighted_f1: a label weighs its share of documents to the minus this
+    entropy_bonus: float = 0.0  # published code: 2, falling by 0.9 every 500 updates
+    standardise_returns: bool = False  # published code
+    stay: bool = False  # published code: a place is its own positive candidate in the supervised loss
+    folds: int = 1  # cross-fitting: members of the flat model, each trained without one part (ours)
+    max_steps: int | None = None  # None: mean + 3 standard deviations of the labels per document
+    select: Literal["example_f1", "micro_f1", "macro_f1", "mean"] = "example_f1"  # chooses the epoch
+    validation_share: float = 0.1  # held out of the training documents where no validation documents are given
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _one_of("variant", self.variant, ("flat", "sl", "hilap"))
+        for name in ("flat_epochs", "supervised_epochs", "imitation_epochs", "reinforced_epochs", "seed"):
+            _whole(name, getattr(self, name), 0)
+        for name in ("batch_size", "rollouts", "folds"):
+            _whole(name, getattr(self, name), 1)
+        for name in ("patience", "max_steps"):
+            if getattr(self, name) is not None:
+                _whole(name, getattr(self, name), 1)
+        _number("learning_rate", self.learning_rate, 0, 10)
+        _number("weight_decay", self.weight_decay, 0, 10)
+        for name in ("reinforced_learning_rate", "clip"):
+            if getattr(self, name) is not None:
+                _number(name, getattr(self, name), 0, 1e6)
+        _one_of("schedule", self.schedule, ("constant", "linear", "cosine"))
+        _one_of("baseline", self.baseline, ("greedy", "leave-one-out"))
+        _one_of("select", self.select, METRICS)
+        for name in ("flat_share", "gamma", "reinforced_flat_share"):
+            if getattr(self, name) is not None:
+                _number(name, getattr(self, name), 0, 1)
+        for name in ("supervised_weight", "reward_power", "entropy_bonus"):
+            _number(name, getattr(self, name), 0, 1e6)
+        _number("reward_beta", self.reward_beta, 1e-3, 1e3)
+        _number("validation_share", self.validation_share, 0.001, 0.9)
+        require(
+            self.baseline == "greedy" or self.rollouts > 1, "rollouts", "at least 2 for leave-one-out", self.rollouts
+        )
+        for name in ("standardise_returns", "stay"):
+            _truth(name, getattr(self, name))
+        good = isinstance(self.reward, (str, Mapping)) and len(self.reward) > 0
+        require(good, "reward", f"one of {', '.join(REWARDS)}, or several of them with weights", self.reward)
+        for name, weight in self.rewards.items():
+            _one_of("reward", name, REWARDS)
+            _number(f"the weight of reward {name!r}", weight, 0, 1e6)
+        require(sum(self.rewards.values()) > 0, "the weights of rewards", "above 0 at least once", self.reward)
+
+    @property
+    def rewards(self) -> dict[str, float]:
+        """The rewards by name with their weights."""
+        return {self.reward: 1.0} if isinstance(self.reward, str) else dict(self.reward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecodeSettings(Settings):
+    """How labels are read off a trained policy."""
+
+    threshold: float = 0.5  # of a flat model and of HiLAP-SL's local probabilities
+    tune: Literal["example_f1", "micro_f1", "macro_f1", "mean"] | None = None  # tunes threshold or stop bias for this
+    stop_bias: float = 0.0  # above 0 stops earlier
+    prior_bias: float = 0.0  # above 0 favours rare labels
+    level_bias: float = 0.0  # above 0 favours deep labels
+    min_labels: int = 0
+    max_labels: int | None = None
+    single_path: bool = False
+    must_reach_leaf: bool = False
+    probabilities: Literal["beam", "samples"] = "beam"
+    beam_width: int = 8
+    samples: int = 64
+
+    def __post_init__(self) -> None:
+        _number("threshold", self.threshold, 0, 1)
+        _one_of("tune", self.tune, (*METRICS, None))
+        for name in ("stop_bias", "prior_bias", "level_bias"):
+            _number(name, getattr(self, name), -1e3, 1e3)
+        _whole("min_labels", self.min_labels, 0)
+        if self.max_labels is not None:
+            _whole("max_labels", self.max_labels, 1)
+            enough = self.min_labels <= self.max_labels
+            require(enough, "max_labels", f"at least min_labels ({self.min_labels})", self.max_labels)
+        _truth("single_path", self.single_path)
+        _truth("must_reach_leaf", self.must_reach_leaf)
+        _one_of("probabilities", self.probabilities, ("beam", "samples"))
+        _whole("beam_width", self.beam_width, 1)
+        _whole("samples", self.samples, 1)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "original": {  # the published code's unpublished ingredients
+        "label_bias": True,
+        "entropy_bonus": 2.0,
+        "standardise_returns": True,
+        "stay": True,
+    },
+    "residual": {  # ours: starts at the thresholded flat model, made consistent, and climbs from there
+        "residual": True,
+        "sees": "flat",
+        "temperature": 0.15,
+        "state_dropout": 0.5,
+        "start_scale": 0.1,
+        "flat_epochs": 30,
+        "supervised_epochs": 0,
+        "folds": 5,
+        "rollouts": 4,
+        "baseline": "leave-one-out",
+        "gamma": 1.0,
+        "supervised_weight": 0.0,
+        "reinforced_learning_rate": 2e-4,
+        "clip": 1.0,
+        "tune": "mean",
+    },
+}
+"""Preset -> what it changes of the defaults of `PolicySettings`, `TrainSettings` and `DecodeSettings`."""
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    good = isinstance(value, int) and not isinstance(value, bool) and value >= least
+    require(good, name, f"a whole number, at least {least}", value)
+
+
+def _number(name: str, value: Any, low: float, high: float) -> None:
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+    require(good, name, f"a number between {low:g} and {high:g}", value)
+
+
+def _truth(name: str, value: Any) -> None:
+    require(isinstance(value, bool), name, "true or false", value)
+
+
+def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    require(value in allowed, name, "one of " + ", ".join(map(repr, allowed)), value)

@@ -1,0 +1,233 @@
+"""The trainer: runs phases of epochs, keeps the best weights of each, writes checkpoints, resumes.
+
+It knows nothing of labels or walks. Everything random in an epoch is seeded by (seed, phase, epoch), so a run that was
+killed and resumed from the end of its last epoch ends at the same weights as an unbroken one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hilap.errors import ModelError
+from hilap.settings import TrainSettings
+from hilap.storage import read_checkpoint, write_checkpoint
+from hilap.training.callbacks import Callback
+
+
+@dataclass
+class Phase:
+    """One stretch of training: which weights learn from which documents by which loss, and how they are judged."""
+
+    name: str
+    epochs: int
+    learning_rate: float
+    parameters: list[nn.Parameter]
+    rows: NDArray[np.int64]
+    loss: Callable[[NDArray[np.int64], torch.Generator, int], tuple[Tensor, dict[str, float]]]
+    """Documents' rows, a generator, the number of updates so far -> the loss of this batch, and figures to report."""
+    validate: Callable[[], dict[str, float]]
+    """Scores on the validation documents; the one called `select` chooses the epoch."""
+    begin: Callable[[torch.Generator], None] = lambda generator: None
+    """Before the first epoch, once: may change weights."""
+    setup: Callable[[], None] = lambda: None
+    """Before the first epoch, and again when a run is resumed: must not change weights."""
+    keep_start: bool = False
+    """Whether the weights at the start may turn out to be the best."""
+
+
+@dataclass
+class Progress:
+    """How far a run is: what a checkpoint holds besides tensors."""
+
+    phase: int = 0
+    epochs_done: int = 0
+    best_score: float | None = None
+    best_epoch: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Trainer:
+    """Runs phases.
+
+    Parameters
+    ----------
+    settings
+        Batch size, schedule, patience, clipping, seed.
+    callbacks
+        Told of everything that happens.
+    checkpoint
+        The file to write after every epoch; None writes none.
+    identity
+        What a checkpoint must agree with to be resumed, such as settings and a hash of the data.
+    """
+
+    def __init__(
+        self,
+        settings: TrainSettings,
+        *,
+        callbacks: Sequence[Callback] = (),
+        checkpoint: Path | None = None,
+        identity: dict[str, Any] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.callbacks = list(callbacks)
+        self.checkpoint = checkpoint
+        self.identity = identity or {}
+
+    def run(self, network: nn.Module, phases: Sequence[Phase], *, resume: bool = False) -> list[dict[str, Any]]:
+        """Train; the network ends with the best weights of the last phase. Returns one record an epoch."""
+        progress = Progress()
+        best: dict[str, Tensor] = {}
+        moments: dict[str, Tensor] | None = None
+        if resume and self.checkpoint is not None and self.checkpoint.exists():
+            progress, best, moments = self._resume(network)
+            for callback in self.callbacks:
+                callback.on_resume(progress.history)
+        for number in range(progress.phase, len(phases)):
+            phase = phases[number]
+            if progress.phase != number:
+                progress = Progress(phase=number, history=progress.history)
+                best, moments = {}, None
+            best = self._run_phase(network, phase, progress, best, moments)
+            moments = None
+            network.load_state_dict(best)
+        for callback in self.callbacks:
+            callback.on_end(progress.history)
+        return progress.history
+
+    def _run_phase(
+        self, network: nn.Module, phase: Phase, progress: Progress, best: dict[str, Tensor], moments: Any
+    ) -> dict[str, Tensor]:
+        if progress.epochs_done == 0:
+            phase.begin(torch.Generator().manual_seed(self._seed(progress.phase, -1)))
+        phase.setup()
+        for callback in self.callbacks:
+            callback.on_phase(phase.name, phase.epochs, len(phase.rows), progress.epochs_done)
+        if progress.epochs_done == 0:
+            best = _copy(network)
+            if phase.keep_start:
+                scores = phase.validate()
+                progress.best_score = scores["select"]
+                progress.history.append({"phase": phase.name, "epoch": 0, **scores})
+                for callback in self.callbacks:
+                    callback.on_epoch(progress.history[-1])
+        optimizer = torch.optim.Adam(
+            phase.parameters, lr=phase.learning_rate, weight_decay=self.settings.weight_decay, fused=True
+        )
+        if moments is not None:
+            _load_optimizer(optimizer, moments)
+        while progress.epochs_done < phase.epochs and not self._patience_is_out(progress):
+            record = self._epoch(phase, progress, optimizer)
+            scores = phase.validate()
+            progress.epochs_done += 1
+            if progress.best_score is None or scores["select"] > progress.best_score:
+                progress.best_score, progress.best_epoch = scores["select"], progress.epochs_done
+                best = _copy(network)
+            record |= scores
+            progress.history.append(record)
+            self._write(network, progress, best, optimizer)
+            for callback in self.callbacks:
+                callback.on_epoch(record)
+        return best
+
+    def _epoch(self, phase: Phase, progress: Progress, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        seed = self._seed(progress.phase, progress.epochs_done)
+        generator = torch.Generator().manual_seed(seed)
+        order = phase.rows[torch.randperm(len(phase.rows), generator=generator).numpy()]
+        batches = np.array_split(order, max(1, math.ceil(len(order) / self.settings.batch_size)))
+        totals: dict[str, float] = {}
+        began = time.perf_counter()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)  # dropout draws from the global generator; it is put back afterwards
+            for number, rows in enumerate(batches):
+                factor = _schedule(
+                    self.settings.schedule, (progress.epochs_done + number / len(batches)) / phase.epochs
+                )
+                for group in optimizer.param_groups:
+                    group["lr"] = phase.learning_rate * factor
+                loss, figures = phase.loss(rows, generator, progress.epochs_done * len(batches) + number)
+                optimizer.zero_grad(set_to_none=True)
+                if loss.requires_grad:
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    if self.settings.clip is not None:
+                        nn.utils.clip_grad_norm_(phase.parameters, self.settings.clip)
+                    optimizer.step()
+                for name, value in {"loss": loss.item(), **figures}.items():
+                    totals[name] = totals.get(name, 0.0) + value * len(rows)
+                for callback in self.callbacks:
+                    callback.on_batch(len(rows), loss.item())
+        seconds = time.perf_counter() - began
+        means = {name: total / len(order) for name, total in totals.items()}
+        return {"phase": phase.name, "epoch": progress.epochs_done + 1, **means, "seconds": seconds}
+
+    def _patience_is_out(self, progress: Progress) -> bool:
+        patience = self.settings.patience
+        return patience is not None and progress.epochs_done - progress.best_epoch >= patience
+
+    def _seed(self, phase: int, epoch: int) -> int:
+        return int(np.random.SeedSequence([self.settings.seed, phase, epoch + 1]).generate_state(1)[0])
+
+    # -- checkpoints ------------------------------------------------------------------------------------------------
+
+    def _write(
+        self, network: nn.Module, progress: Progress, best: dict[str, Tensor], optimizer: torch.optim.Optimizer
+    ) -> None:
+        if self.checkpoint is None:
+            return
+        tensors = {f"weights/{name}": value for name, value in network.state_dict().items()}
+        tensors |= {f"best/{name}": value for name, value in best.items()}
+        for number, state in optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer/{number}/{key}": value for key, value in state.items()}
+        write_checkpoint(self.checkpoint, tensors, {"progress": vars(progress), "identity": self.identity})
+
+    def _resume(self, network: nn.Module) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
+        if self.checkpoint is None:
+            raise ModelError("there is no checkpoint to resume from; give a folder to write to")
+        tensors, state = read_checkpoint(self.checkpoint)
+        for name, value in self.identity.items():
+            if state.get("identity", {}).get(name) != value:
+                raise ModelError(
+                    f"{self.checkpoint}: it was written with another {name}; resume with the same, or train anew"
+                )
+        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "best": {}, "optimizer": {}}
+        try:
+            for name, value in tensors.items():
+                kind, _, rest = name.partition("/")
+                parts[kind][rest] = value
+            network.load_state_dict(parts["weights"])
+            return Progress(**state["progress"]), parts["best"], parts["optimizer"]
+        except (KeyError, TypeError, RuntimeError):
+            raise ModelError(f"{self.checkpoint}: this is no checkpoint of such a run; train anew") from None
+
+
+def _copy(network: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, moments: dict[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in moments.items():
+        number, _, key = name.partition("/")
+        state.setdefault(int(number), {})[key] = value
+    whole = optimizer.state_dict()
+    whole["state"] = state
+    optimizer.load_state_dict(whole)
+
+
+def _schedule(kind: str, progress: float) -> float:
+    """The share of the learning rate after this share of a phase."""
+    if kind == "linear":
+        return 1 - progress
+    if kind == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * progress))
+    return 1.0
