@@ -185,6 +185,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "stay": True,
     },
     "residual": {  # ours: starts at the thresholded flat model, made consistent, and climbs from there
+        "hidden": 500,
+        "width": 50,
         "residual": True,
         "sees": "flat",
         "temperature": 0.15,
@@ -195,7 +197,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "folds": 5,
         "rollouts": 4,
         "baseline": "leave-one-out",
-        "gamma": 1.0,
         "supervised_weight": 0.0,
         "reinforced_learning_rate": 2e-4,
         "clip": 1.0,

@@ -7,11 +7,15 @@ import sys
 
 import typer
 
-from hilap import __version__
 from hilap.cli.corpus import app as corpus
 from hilap.cli.evaluate import evaluate
+from hilap.cli.explain import explain
+from hilap.cli.inspect import inspect
+from hilap.cli.predict import predict
 from hilap.cli.taxonomy import app as taxonomy
+from hilap.cli.train import train
 from hilap.errors import HilapError
+from hilap.version import __version__
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -25,6 +29,10 @@ app = typer.Typer(
 )
 app.add_typer(taxonomy, name="taxonomy")
 app.add_typer(corpus, name="corpus")
+app.command("train")(train)
+app.command("predict")(predict)
+app.command("explain")(explain)
+app.command("inspect")(inspect)
 app.command("evaluate")(evaluate)
 
 

@@ -1,0 +1,101 @@
+"""The model card: what a model is, what it was trained on, how well it did, how it is opened. For people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hilap.metrics.report import Report
+from hilap.metrics.words import markdown_table
+from hilap.taxonomy import Taxonomy
+from hilap.taxonomy.statistics import statistics
+
+
+def card(
+    title: str,
+    taxonomy: Taxonomy,
+    *,
+    documents: int,
+    settings: Mapping[str, Any],
+    history: list[dict[str, Any]],
+    validation: Report,
+) -> str:
+    """The model card as Markdown.
+
+    Parameters
+    ----------
+    title
+        What the model is.
+    taxonomy
+        The labels it places documents at.
+    documents
+        How many it was trained on.
+    settings
+        What it was trained with, by name.
+    history
+        One record an epoch.
+    validation
+        How well it does on the validation documents.
+    """
+    figures = statistics(taxonomy)
+    facts = [
+        ["Training documents", f"{documents:,}"],
+        ["Validation documents", f"{validation.documents:,}"],
+        ["Labels", f"{figures.labels:,} ({figures.kind}, {figures.levels} levels, {figures.leaves:,} leaves)"],
+        ["Taxonomy fingerprint", figures.fingerprint],
+        *([phase["name"], _phase(phase)] for phase in phases(history)),
+    ]
+    rows = [[name, str(value)] for name, value in settings.items()]
+    return (
+        "\n\n".join(
+            [
+                f"# {title}",
+                "Puts documents at the right places of a taxonomy. Written by `hilap`; nothing in this folder is "
+                "executed when it is opened.",
+                '```python\nimport hilap\n\nmodel = hilap.load("this folder")\nmodel.predict_labels(documents)\n```',
+                "On the command line: `hilap predict FOLDER INPUT --out FILE`, `hilap explain FOLDER TEXT`, "
+                "`hilap inspect FOLDER`.",
+                "## Training\n\n" + markdown_table(["", ""], facts),
+                "## Scores on the validation documents\n\nThey chose the epoch and, if tuned, the threshold or the "
+                "stop bias: on new documents expect somewhat less.\n\n" + validation.to_markdown().strip(),
+                "## Settings\n\n" + markdown_table(["Setting", "Value"], rows),
+            ]
+        )
+        + "\n"
+    )
+
+
+def phases(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What happened in each phase of training: epochs, the best of them, its score, seconds.
+
+    Examples
+    --------
+    >>> phases([{"phase": "flat", "epoch": 1, "select": 0.2, "seconds": 2.0}])
+    [{'name': 'flat', 'epochs': 1, 'best_epoch': 1, 'best_score': 0.2, 'seconds': 2.0}]
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for record in history:
+        found.setdefault(record["phase"], []).append(record)
+    summaries = []
+    for name, records in found.items():
+        best = max(records, key=lambda record: record["select"])  # the first of equally good ones, as the trainer
+        summaries.append(
+            {
+                "name": name,
+                "epochs": max(record["epoch"] for record in records),
+                "best_epoch": best["epoch"],
+                "best_score": best["select"],
+                "seconds": sum(record.get("seconds", 0.0) for record in records),
+            }
+        )
+    return summaries
+
+
+def _phase(phase: Mapping[str, Any]) -> str:
+    return (
+        f"{phase['epochs']} epochs in {phase['seconds']:.0f} seconds; the best was {phase['best_epoch']} "
+        f"with {100 * phase['best_score']:.2f}"
+    )
+
+
+__all__ = ["card", "phases"]

@@ -1,0 +1,571 @@
+"""The scikit-learn face of the method: `fit`, `predict`, `predict_proba`, `explain`, `score`, `save`, `load`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+
+from hilap import decoding, saving
+from hilap.corpus import Examples
+from hilap.corpus.splits import split_rows
+from hilap.encoders import ENCODERS, Encoder, make
+from hilap.errors import HilapError, ModelError, SettingError, did_you_mean
+from hilap.inputs import check_taxonomy, examples_of
+from hilap.metrics.counts import document_counts
+from hilap.metrics.flat import example, f1_from_counts
+from hilap.metrics.report import report
+from hilap.network import Network, evaluating
+from hilap.outputs import predictions
+from hilap.prediction import Prediction, Step
+from hilap.products import ROWS, sigmoid
+from hilap.settings import PRESETS, DecodeSettings, PolicySettings, Settings, TrainSettings
+from hilap.storage import Stored, load_folder
+from hilap.taxonomy import Taxonomy
+from hilap.training import Trainer, TrainingData, plan
+from hilap.training.callbacks import Callback, ProgressBar
+from hilap.training.phases import THRESHOLDS, best_threshold, score_sets
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+BLOCK = 256  # documents decoded at a time
+WALKS_ONLY = ("stop_bias", "prior_bias", "level_bias", "min_labels", "max_labels", "single_path", "must_reach_leaf")
+
+
+class NotTrainedError(HilapError, NotFittedError):  # type: ignore[misc]
+    """The classifier is asked for something before `fit`."""
+
+
+class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns where in a taxonomy documents belong.
+
+    Every parameter that is None takes the value of the preset; `hilap.settings` says what each means.
+
+    Parameters
+    ----------
+    taxonomy
+        The labels.
+    encoder
+        The name of an encoder, or an encoder; None takes `mlp` for features and `tfidf` for texts.
+    encoder_options
+        The encoder's own settings, if it is given by name.
+    preset
+        `paper`, `original` (the published code's ingredients) or `residual` (ours).
+    output
+        What `predict` returns: an `indicator` matrix, or `labels`.
+    progress
+        Whether to show a progress bar.
+    """
+
+    def __init__(
+        self,
+        taxonomy: Taxonomy | None = None,
+        *,
+        encoder: str | Encoder | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
+        preset: str = "paper",
+        output: str = "indicator",
+        progress: bool = False,
+        hidden: int | None = None,
+        width: int | None = None,
+        dag_rule: str | None = None,
+        label_bias: bool | None = None,
+        residual: bool | None = None,
+        sees: str | None = None,
+        temperature: float | None = None,
+        state_dropout: float | None = None,
+        start_scale: float | None = None,
+        variant: str | None = None,
+        flat_epochs: int | None = None,
+        supervised_epochs: int | None = None,
+        imitation_epochs: int | None = None,
+        reinforced_epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        reinforced_learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        schedule: str | None = None,
+        clip: float | None = None,
+        patience: int | None = None,
+        flat_share: float | None = None,
+        reinforced_flat_share: float | None = None,
+        supervised_weight: float | None = None,
+        gamma: float | None = None,
+        rollouts: int | None = None,
+        baseline: str | None = None,
+        reward: Mapping[str, float] | str | None = None,
+        reward_beta: float | None = None,
+        reward_power: float | None = None,
+        entropy_bonus: float | None = None,
+        standardise_returns: bool | None = None,
+        stay: bool | None = None,
+        folds: int | None = None,
+        max_steps: int | None = None,
+        select: str | None = None,
+        validation_share: float | None = None,
+        seed: int | None = None,
+        threshold: float | None = None,
+        tune: str | None = None,
+        stop_bias: float | None = None,
+        prior_bias: float | None = None,
+        level_bias: float | None = None,
+        min_labels: int | None = None,
+        max_labels: int | None = None,
+        single_path: bool | None = None,
+        must_reach_leaf: bool | None = None,
+        probabilities: str | None = None,
+        beam_width: int | None = None,
+        samples: int | None = None,
+    ) -> None:
+        self.taxonomy = taxonomy
+        self.encoder = encoder
+        self.encoder_options = encoder_options
+        self.preset = preset
+        self.output = output
+        self.progress = progress
+        self.hidden = hidden
+        self.width = width
+        self.dag_rule = dag_rule
+        self.label_bias = label_bias
+        self.residual = residual
+        self.sees = sees
+        self.temperature = temperature
+        self.state_dropout = state_dropout
+        self.start_scale = start_scale
+        self.variant = variant
+        self.flat_epochs = flat_epochs
+        self.supervised_epochs = supervised_epochs
+        self.imitation_epochs = imitation_epochs
+        self.reinforced_epochs = reinforced_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.reinforced_learning_rate = reinforced_learning_rate
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.clip = clip
+        self.patience = patience
+        self.flat_share = flat_share
+        self.reinforced_flat_share = reinforced_flat_share
+        self.supervised_weight = supervised_weight
+        self.gamma = gamma
+        self.rollouts = rollouts
+        self.baseline = baseline
+        self.reward = reward
+        self.reward_beta = reward_beta
+        self.reward_power = reward_power
+        self.entropy_bonus = entropy_bonus
+        self.standardise_returns = standardise_returns
+        self.stay = stay
+        self.folds = folds
+        self.max_steps = max_steps
+        self.select = select
+        self.validation_share = validation_share
+        self.seed = seed
+        self.threshold = threshold
+        self.tune = tune
+        self.stop_bias = stop_bias
+        self.prior_bias = prior_bias
+        self.level_bias = level_bias
+        self.min_labels = min_labels
+        self.max_labels = max_labels
+        self.single_path = single_path
+        self.must_reach_leaf = must_reach_leaf
+        self.probabilities = probabilities
+        self.beam_width = beam_width
+        self.samples = samples
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803 - scikit-learn's name
+        y: Any = None,
+        *,
+        valid: Any = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Learn from documents and their labels.
+
+        Parameters
+        ----------
+        X
+            Texts, a feature matrix (dense with NaN where a value is missing, or sparse), `Examples` or a `Corpus`.
+        y
+            A collection of labels for each document, or an indicator matrix. None where X brings its labels.
+        valid
+            Validation documents, as `(X, y)` or as `Examples`; they choose the epoch and the stop bias. Without them
+            a share of the training documents is held out.
+        checkpoint
+            A file to write after every epoch, and with `resume` to go on from.
+        callbacks
+            Listeners beside the progress bar.
+        """
+        self.check()
+        train = examples_of(X, y, self.taxonomy)
+        check_taxonomy(train, self.taxonomy)
+        policy, settings, decode = self._settings(text=train.features is None)
+        if valid is None:
+            shares = {"train": 1 - settings.validation_share, "valid": settings.validation_share}
+            rows = split_rows(train.labels, shares, seed=settings.seed)
+            train, held_out = train.take(rows["train"]), train.take(rows["valid"])
+        else:
+            documents, labels = valid if isinstance(valid, tuple) else (valid, None)
+            held_out = examples_of(documents, labels, train.taxonomy)
+            check_taxonomy(held_out, train.taxonomy)
+        for what, examples in (("training", train), ("validation", held_out)):
+            if not len(examples):
+                raise SettingError(f"there are no {what} documents; give more documents, or valid=...")
+        self._learn(train, held_out, policy, settings, checkpoint, resume, callbacks)
+        self.decode_ = decode
+        if decode.tune is not None:
+            self.decode_ = self._tuned(held_out, decode)
+        found = self._sets(held_out)
+        self.validation_ = report(held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False)
+        return self
+
+    def check(self) -> Self:
+        """Raise an error where a parameter has a value it cannot have. `fit` does it too, before it reads anything."""
+        if self.taxonomy is not None and not isinstance(self.taxonomy, Taxonomy):
+            raise SettingError(
+                f"taxonomy must be a hilap.Taxonomy, got {self.taxonomy!r}; read one with hilap.read_taxonomy"
+            )
+        options = self.encoder_options
+        if options is not None and not (isinstance(options, Mapping) and all(isinstance(k, str) for k in options)):
+            raise SettingError(f"encoder_options must be names with values, got {options!r}")
+        kinds = [*ENCODERS] if self.encoder is None else [self.encoder]  # without a name the documents decide later
+        faults = []
+        for kind in kinds:
+            try:
+                make(kind, **(options or {}))
+            except SettingError as fault:
+                faults.append(fault)
+        if len(faults) == len(kinds):
+            raise faults[-1]
+        self._settings(text=True)
+        return self
+
+    def _learn(
+        self,
+        train: Examples,
+        valid: Examples,
+        policy: PolicySettings,
+        settings: TrainSettings,
+        checkpoint: str | Path | None,
+        resume: bool,
+        callbacks: Sequence[Callback],
+    ) -> None:
+        generator = torch.Generator().manual_seed(settings.seed)
+        encoder = self.encoder or ("mlp" if train.features is not None else "tfidf")
+        made = make(encoder, **(self.encoder_options or {}))
+        encoders = [copy.deepcopy(made).fit(train, generator=generator) for _ in range(settings.folds)]
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # layers draw weights when made; they are drawn again from the generator
+            network = Network(train.taxonomy, encoders, policy, generator)
+        data, held_out = (TrainingData(part, network.encoder) for part in (train, valid))
+        phases = plan(train.taxonomy, network, data, held_out, settings)
+        bars = [ProgressBar()] if self.progress else []
+        listeners: list[Callback] = [*callbacks, *bars]
+        trainer = Trainer(
+            settings,
+            callbacks=listeners,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            identity={
+                "settings": _plain({**policy.to_dict(), **settings.to_dict()}),
+                "encoder": _plain({"name": network.encoder.name, **network.encoder.settings()}),
+                "taxonomy": train.taxonomy.fingerprint,
+                "training documents": data.fingerprint,
+                "validation documents": held_out.fingerprint,
+            },
+        )
+        try:
+            self.history_ = trainer.run(network, phases, resume=resume)
+        finally:
+            for listener in listeners:
+                listener.close()
+        self.network_, self.taxonomy_ = network, train.taxonomy
+        self._note_width()
+        self.policy_settings_, self.train_settings_ = policy, settings
+        self.label_counts_, self.n_documents_ = data.label_counts(), len(data)
+        self.max_steps_ = settings.max_steps or data.most_steps()
+
+    def _settings(self, *, text: bool) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
+        if self.preset not in PRESETS:
+            near = did_you_mean(str(self.preset), PRESETS)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise SettingError(f"preset must be one of {', '.join(map(repr, PRESETS))}, got {self.preset!r}{hint}")
+        if self.output not in ("indicator", "labels"):
+            raise SettingError(f"output must be 'indicator' or 'labels', got {self.output!r}")
+        wide = {} if text else {"hidden": 1000, "width": 1000}  # the paper's sizes for features
+        given = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params(deep=False).items()}
+        chosen = wide | PRESETS[self.preset] | {k: v for k, v in given.items() if v is not None}
+
+        def pick(kind: type[Settings]) -> Any:
+            return kind.from_dict({f.name: chosen[f.name] for f in fields(kind) if f.name in chosen})
+
+        settings: TrainSettings = pick(TrainSettings)
+        if settings.variant == "flat" and not settings.flat_epochs:
+            settings = settings.but(flat_epochs=settings.supervised_epochs)
+        decode: DecodeSettings = pick(DecodeSettings)
+        _check_used(settings.variant, decode)
+        return pick(PolicySettings), settings, decode
+
+    # -- predicting -------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The labels of each document: a sparse indicator matrix, or with `output="labels"` lists of ids."""
+        found = self._sets(self._read(X))
+        return [list(labels) for labels in self.taxonomy_.decode(found)] if self.output == "labels" else found
+
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+        """(n, L) the probability of each label. With walks a child is never above its parent."""
+        return self._marginals(self._read(X))
+
+    def predict_labels(self, X: Any) -> list[Prediction]:  # noqa: N803
+        """The labels of each document with their names and probabilities."""
+        examples = self._read(X)
+        found, chances = self._sets(examples), self._marginals(examples)
+        return predictions(self.taxonomy_, examples.ids, found, chances)
+
+    def explain(self, X: Any) -> list[tuple[Step, ...]]:  # noqa: N803
+        """The walk of each document: at every step, the probabilities of all open actions and the one taken."""
+        self._check_walks("explain")
+        walks: list[tuple[Step, ...]] = []
+        for _, documents, n in self._documents(self._read(X)):
+            for doc in range(n):
+                steps = decoding.explain(
+                    self.network_.policy,
+                    documents,
+                    doc,
+                    max_steps=self.max_steps_,
+                    constraints=self._constraints(self.decode_),
+                )
+                walks.append(tuple(self._named(step) for step in steps))
+        return walks
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
+        """Example-based F1 (EBF): the measure the policy is rewarded by."""
+        self._check_fitted()
+        examples = examples_of(X, y, self.taxonomy_)
+        check_taxonomy(examples, self.taxonomy_)
+        found = self._sets(examples)
+        if sample_weight is None:
+            return float(example(examples.labels, found).f1)
+        each = f1_from_counts(*document_counts(examples.labels, found))
+        return float(np.average(each, weights=sample_weight))
+
+    def with_decoding(self, **changes: Any) -> Self:
+        """The same trained classifier, but labels are read off with some of `DecodeSettings` changed.
+
+        Parameters
+        ----------
+        changes
+            Such as `stop_bias=1.0` or `single_path=True`; for variants `flat` and `sl`, `threshold`.
+        """
+        self._check_fitted()
+        known = [field.name for field in fields(DecodeSettings) if field.name != "tune"]
+        for name in changes:
+            if name not in known:
+                near = did_you_mean(name, known)
+                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+                raise SettingError(f"{name!r} is no setting that can change after training; {hint}")
+        decode = self.decode_.but(**changes)
+        _check_used(self.train_settings_.variant, decode, changes)
+        other = copy.copy(self)
+        other.decode_ = decode
+        return other
+
+    # -- saving -----------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """Write the classifier as a folder of JSON and safetensors; a model that is there is replaced."""
+        self._check_fitted()
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
+        if isinstance(self.encoder, Encoder):
+            parameters["encoder"] = {"name": self.encoder.name, "settings": self.encoder.settings()}
+        if self.taxonomy is not None:
+            parameters["taxonomy"] = True  # it is stored once, as what the classifier was trained on
+        trained = saving.Trained(
+            taxonomy=self.taxonomy_,
+            network=self.network_,
+            policy=self.policy_settings_,
+            train=self.train_settings_,
+            decode=self.decode_,
+            label_counts=self.label_counts_,
+            n_documents=self.n_documents_,
+            max_steps=self.max_steps_,
+            history=self.history_,
+            validation=self.validation_,
+        )
+        saving.save(folder, parameters, trained)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """A classifier that `save` wrote; everything it says is the same to the last bit."""
+        return cls.from_stored(load_folder(folder, kinds=[saving.KIND]))
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> Self:
+        """The classifier in a model folder that is read already."""
+        parameters, trained = saving.restored(stored)
+        if "taxonomy" in parameters:
+            parameters["taxonomy"] = trained.taxonomy
+        encoder = parameters.get("encoder")
+        try:
+            if isinstance(encoder, dict):
+                parameters["encoder"] = make(encoder["name"], **encoder["settings"])
+            classifier = cls(**parameters)
+        except (TypeError, KeyError, SettingError) as fault:
+            raise ModelError(f"{stored.folder}: the model's parameters are not ours ({fault}); update hilap") from None
+        classifier.taxonomy_, classifier.network_ = trained.taxonomy, trained.network
+        classifier._note_width()
+        classifier.policy_settings_, classifier.train_settings_ = trained.policy, trained.train
+        classifier.decode_, classifier.max_steps_ = trained.decode, trained.max_steps
+        classifier.label_counts_, classifier.n_documents_ = trained.label_counts, trained.n_documents
+        classifier.history_, classifier.validation_ = trained.history, trained.validation
+        return classifier
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "network_"):
+            raise NotTrainedError("this HiLAPClassifier is not trained yet; call fit first, or load a saved one")
+
+    def _note_width(self) -> None:
+        """`n_features_in_`, as scikit-learn wants it, where documents are features."""
+        width = self.network_.encoder.learned().get("features")
+        if width is not None:
+            self.n_features_in_ = width
+        elif hasattr(self, "n_features_in_"):
+            del self.n_features_in_
+
+    def _check_walks(self, what: str) -> None:
+        self._check_fitted()
+        if self.train_settings_.variant != "hilap":
+            raise SettingError(f"{what} needs a policy that walks; this is variant {self.train_settings_.variant!r}")
+
+    def _read(self, X: Any) -> Examples:  # noqa: N803
+        self._check_fitted()
+        return examples_of(X, None, self.taxonomy_)
+
+    def _documents(self, examples: Examples) -> Iterator[tuple[Any, Any, int]]:
+        """Blocks of documents as the network sees them, ready for walking, and how many of the rows are real."""
+        self._check_fitted()
+        bias = self._bias(self.decode_)
+        with evaluating(self.network_) as network:
+            for start in range(0, len(examples), BLOCK):
+                rows = np.arange(start, min(start + BLOCK, len(examples)))
+                prepared = network.encoder.prepare(examples.take(rows))
+                filled = np.resize(np.arange(len(rows)), len(rows) + -len(rows) % ROWS)
+                seen = network.see(prepared.batch(filled))
+                yield seen, network.documents(seen, bias), len(rows)
+
+    def _sets(self, examples: Examples) -> sparse.csr_array:
+        """(n, L) the predicted sets."""
+        blocks = [self._placed(seen, documents)[:n] for seen, documents, n in self._documents(examples)]
+        found = torch.cat(blocks).numpy() if blocks else np.zeros((0, len(self.taxonomy_)), dtype=bool)
+        return sparse.csr_array(found.astype(np.int32))
+
+    def _placed(self, seen: Any, documents: Any) -> torch.Tensor:
+        variant, decode = self.train_settings_.variant, self.decode_
+        if variant == "flat":
+            return sigmoid(seen.flat) > decode.threshold
+        if variant == "sl":
+            policy = self.network_.policy
+            return policy.top_down(documents, threshold=decode.threshold, scores=decoding.steady_scores(policy))
+        return decoding.decode(
+            self.network_.policy, documents, max_steps=self.max_steps_, constraints=self._constraints(decode)
+        ).placed
+
+    def _probabilities(self, examples: Examples) -> Iterator[torch.Tensor]:
+        decode, variant = self.decode_, self.train_settings_.variant
+        for seen, documents, n in self._documents(examples):
+            if variant == "flat":
+                yield sigmoid(seen.flat)[:n]
+            elif variant == "sl":
+                steady = decoding.steady_scores(self.network_.policy)
+                yield self.network_.policy.local_marginals(documents, scores=steady)[:n]
+            else:
+                yield decoding.marginals(
+                    self.network_.policy,
+                    documents,
+                    method=decode.probabilities,
+                    width=decode.beam_width,
+                    samples=decode.samples,
+                    max_steps=self.max_steps_,
+                    generator=torch.Generator().manual_seed(self.train_settings_.seed),  # the same in every batch
+                    constraints=self._constraints(decode),
+                )[:n].float()
+
+    def _marginals(self, examples: Examples) -> NDArray[np.float32]:
+        blocks = [block.numpy() for block in self._probabilities(examples)]
+        return np.concatenate(blocks) if blocks else np.zeros((0, len(self.taxonomy_)), dtype=np.float32)
+
+    def _bias(self, decode: DecodeSettings) -> torch.Tensor | None:
+        bias = decoding.StopBias(constant=decode.stop_bias, prior=decode.prior_bias, level=decode.level_bias)
+        if self.train_settings_.variant != "hilap" or bias == decoding.StopBias():
+            return None
+        return bias.vector(self.taxonomy_, self.label_counts_, self.n_documents_)
+
+    @staticmethod
+    def _constraints(decode: DecodeSettings) -> decoding.Constraints | None:
+        given = decoding.Constraints(
+            min_labels=decode.min_labels,
+            max_labels=decode.max_labels,
+            single_path=decode.single_path,
+            must_reach_leaf=decode.must_reach_leaf,
+        )
+        return None if given == decoding.Constraints() else given
+
+    def _tuned(self, valid: Examples, decode: DecodeSettings) -> DecodeSettings:
+        """Thresholds or stop bias that are best on the validation documents."""
+        metric = decode.tune or "example_f1"
+        if self.train_settings_.variant == "flat":
+            return decode.but(threshold=best_threshold(valid.labels, self._marginals(valid), metric)[0])
+        if self.train_settings_.variant == "sl":
+            scores = {}
+            for threshold in THRESHOLDS:
+                self.decode_ = decode.but(threshold=threshold)
+                scores[threshold] = score_sets(valid.labels, self._sets(valid), metric)["select"]
+            return decode.but(threshold=max(scores, key=scores.__getitem__))
+
+        def sets(bias: decoding.StopBias) -> sparse.csr_array:
+            self.decode_ = decode.but(stop_bias=bias.constant, prior_bias=bias.prior, level_bias=bias.level)
+            return self._sets(valid)
+
+        best = decoding.tune_stop_bias(sets, valid.labels, metric=metric).bias
+        return decode.but(stop_bias=best.constant, prior_bias=best.prior, level_bias=best.level)
+
+    def _named(self, decision: decoding.Decision) -> Step:
+        name = [*self.taxonomy_.labels, "stop"]
+        at = "root" if decision.at == len(self.taxonomy_) else name[decision.at]
+        chances = dict(zip(decision.actions.tolist(), decision.probabilities.tolist(), strict=True))
+        options = tuple((name[action], chance) for action, chance in chances.items())
+        return Step(at, name[decision.action], chances[decision.action], options)
+
+
+def _check_used(variant: str, decode: DecodeSettings, given: Collection[str] = ()) -> None:
+    """Require that nothing is set that this variant would not look at."""
+    plain = DecodeSettings()
+    walks = variant == "hilap"
+    for name in ("threshold",) if walks else WALKS_ONLY:
+        if name in given or getattr(decode, name) != getattr(plain, name):
+            instead = "stop_bias is what it has instead" if walks else "only a policy that walks has it"
+            raise SettingError(f"{name} means nothing to variant {variant!r}; {instead}")
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON gives it back: tuples as lists."""
+    return {k: list(v) if isinstance(v, tuple) else dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}

@@ -1,0 +1,110 @@
+"""What `fit` and `predict` take, as examples: texts, feature matrices, frames, examples or a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hilap.corpus import Corpus, Examples
+from hilap.errors import SettingError
+from hilap.taxonomy import Taxonomy
+
+
+def examples_of(X: Any, y: Any, taxonomy: Taxonomy | None) -> Examples:  # noqa: N803 - scikit-learn's name
+    """Documents and their labels as examples.
+
+    Parameters
+    ----------
+    X
+        Texts, an (n, F) matrix of features (dense with NaN where a value is missing, sparse, or a frame), `Examples` or
+        a `Corpus`.
+    y
+        A collection of labels for each document, or an (n, L) indicator matrix; closed upward here. None where X
+        brings its labels, or where there are none.
+    taxonomy
+        The labels; None takes those that X brings.
+
+    Examples
+    --------
+    >>> taxonomy = Taxonomy.of({"Food": [], "Bars": ["Food"]})
+    >>> examples_of(["craft beer", "a lawyer"], [["Bars"], []], taxonomy).label_sets
+    [('Food', 'Bars'), ()]
+    """
+    if isinstance(X, (Corpus, Examples)):
+        if y is not None:
+            raise SettingError("y must be None where the documents bring their labels")
+        return X.load() if isinstance(X, Corpus) else X
+    if not isinstance(taxonomy, Taxonomy):
+        raise SettingError(f"taxonomy must be a hilap.Taxonomy, got {taxonomy!r}; read one with hilap.read_taxonomy")
+    texts, features = _documents(X)
+    n = len(texts) if texts is not None else features.shape[0]
+    labels = taxonomy.encode([[]] * n) if y is None else _indicator(taxonomy, y)
+    if labels.shape[0] != n:
+        raise SettingError(f"X has {n} documents, but y has {labels.shape[0]}; give labels for each document")
+    return Examples(taxonomy, [str(i) for i in range(n)], labels, texts=texts, features=features)
+
+
+def check_taxonomy(examples: Examples, taxonomy: Taxonomy | None) -> None:
+    """Require that labels of examples mean what they mean in the taxonomy."""
+    if taxonomy is not None and examples.taxonomy is not taxonomy and examples.taxonomy != taxonomy:
+        raise SettingError(
+            f"the documents have labels of {examples.taxonomy!r}, but the classifier's are of {taxonomy!r}; "
+            "read the documents with the classifier's taxonomy"
+        )
+
+
+def _documents(X: Any) -> tuple[list[str] | None, Any]:  # noqa: N803
+    """Texts, or an (n, F) matrix of features."""
+    if isinstance(X, (str, bytes)):
+        raise SettingError("a list of documents is needed, got one text; write [text]")
+    if sparse.issparse(X):
+        return None, sparse.csr_array(X, dtype=np.float32)
+    if hasattr(X, "to_numpy"):  # a frame or a series of pandas or polars
+        X = X.to_numpy()  # noqa: N806
+    rows = X if isinstance(X, np.ndarray) else _listed(X)
+    if rows.ndim == 1 if isinstance(rows, np.ndarray) else not rows or isinstance(rows[0], str):
+        return _texts(rows), None
+    return None, _matrix(rows)
+
+
+def _listed(X: Any) -> list[Any]:  # noqa: N803
+    if not isinstance(X, Iterable):
+        raise SettingError(f"X must be texts, a feature matrix, Examples or a Corpus, got {type(X).__name__}")
+    return list(X)
+
+
+def _texts(rows: Any) -> list[str]:
+    for number, text in enumerate(rows):
+        if not isinstance(text, str):
+            raise SettingError(
+                f"document {number} is no text, got {type(text).__name__}; give texts, or rows of features"
+            )
+    return [str(text) for text in rows]
+
+
+def _matrix(rows: Any) -> NDArray[np.float32]:
+    try:
+        with np.errstate(over="ignore"):  # what is infinite then is named by the encoder
+            matrix = np.asarray(rows, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise SettingError("features must be numbers, NaN where one is missing, in rows of one length") from None
+    if matrix.ndim != 2:
+        raise SettingError(f"features must be a matrix of (documents, features), got shape {matrix.shape}")
+    return matrix
+
+
+def _indicator(taxonomy: Taxonomy, y: Any) -> sparse.csr_array:
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    if sparse.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind in "biuf"):
+        return taxonomy.close_matrix(y)
+    if isinstance(y, Iterable) and not isinstance(y, (str, bytes)):
+        return taxonomy.encode(y, close=True)
+    raise SettingError(f"y must be label sets or an indicator matrix, got {type(y).__name__}")
+
+
+__all__ = ["check_taxonomy", "examples_of"]

@@ -1,0 +1,195 @@
+"""A trained classifier as a model folder, and back.
+
+`settings.json` has its parameters and all settings they led to, `encoders.json` what its encoders have counted,
+`training.json` what it was trained on and how that went, `validation.json` how well it does; the weights are
+safetensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hilap.card import card
+from hilap.encoders import Encoder, restore
+from hilap.errors import HilapError, ModelError
+from hilap.metrics.report import Report
+from hilap.network import Network
+from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
+from hilap.storage import Stored, save_folder
+from hilap.taxonomy import Taxonomy
+
+KIND = "hilap"
+CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
+"""What training may have written into the folder before there is a model."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a classifier is after training, besides its parameters."""
+
+    taxonomy: Taxonomy
+    network: Network
+    policy: PolicySettings
+    train: TrainSettings
+    decode: DecodeSettings
+    label_counts: NDArray[np.int64]  # (L,) training documents
+    n_documents: int
+    max_steps: int
+    history: list[dict[str, Any]]
+    validation: Report
+
+
+def save(folder: str | Path, parameters: Mapping[str, Any], trained: Trained) -> None:
+    """Write a classifier, whole or not at all.
+
+    Parameters
+    ----------
+    folder
+        Where to. A model that is there is replaced; a folder with other things in it is refused.
+    parameters
+        The constructor's, plain values.
+    trained
+        The rest.
+    """
+    kinds, members = _encoders(trained.network)
+    resolved = {"policy": trained.policy, "train": trained.train, "decode": trained.decode}
+    settings = {name: value.to_dict() for name, value in resolved.items()}
+    shown = {f"{part}.{name}": value for part, values in settings.items() for name, value in values.items()}
+    for encoder in kinds:
+        shown |= {"encoder": encoder["name"], **{f"encoder.{k}": v for k, v in encoder["settings"].items()}}
+    save_folder(
+        folder,
+        kind=KIND,
+        settings={"parameters": dict(parameters), **settings},
+        taxonomy=trained.taxonomy.to_json(),
+        tensors=trained.network.state_dict(),
+        extra={
+            "encoders": {"kinds": kinds, "members": members},
+            "training": {
+                "documents": trained.n_documents,
+                "label_counts": trained.label_counts.tolist(),
+                "max_steps": trained.max_steps,
+                "history": trained.history,
+            },
+            "validation": trained.validation.to_json(per_label=True),
+        },
+        card=card(
+            f"A {trained.train.variant} model",
+            trained.taxonomy,
+            documents=trained.n_documents,
+            settings=shown,
+            history=trained.history,
+            validation=trained.validation,
+        ),
+        beside=(CHECKPOINT, LOG),
+    )
+
+
+def restored(stored: Stored) -> tuple[dict[str, Any], Trained]:
+    """The parameters and the rest, from a model folder; what does not fit together is an error."""
+    try:
+        taxonomy = Taxonomy.from_json(stored.taxonomy)
+        policy = PolicySettings.from_dict(stored.settings["policy"])
+        training = stored.extra["training"]
+        trained = Trained(
+            taxonomy=taxonomy,
+            network=_network(stored, taxonomy, policy),
+            policy=policy,
+            train=TrainSettings.from_dict(stored.settings["train"]),
+            decode=DecodeSettings.from_dict(stored.settings["decode"]),
+            label_counts=_counts(training["label_counts"], training["documents"], len(taxonomy)),
+            n_documents=training["documents"],
+            max_steps=_positive(training["max_steps"], "max_steps"),
+            history=_history(training["history"]),
+            validation=Report.from_json(stored.extra["validation"]),
+        )
+        return dict(stored.settings["parameters"]), trained
+    except KeyError as fault:
+        raise ModelError(f"{stored.folder}: {fault.args[0]!r} is missing; the model is damaged, get it again") from None
+    except (HilapError, ValueError, TypeError, AttributeError, RuntimeError, IndexError, OverflowError) as fault:
+        reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+        raise ModelError(
+            f"{stored.folder}: the parts of this model do not fit together ({reason}); get it again"
+        ) from None
+
+
+def _encoders(network: Network) -> tuple[list[dict[str, Any]], list[int]]:
+    """The different encoders, and which of them each member has: members of one run have counted the same."""
+    kinds: list[dict[str, Any]] = []
+    members: list[int] = []
+    for member in network.members:
+        encoder: Any = member.encoder
+        kind = {"name": encoder.name, "settings": encoder.settings(), "learned": encoder.learned()}
+        if kind not in kinds:
+            kinds.append(kind)
+        members.append(kinds.index(kind))
+    return kinds, members
+
+
+def _network(stored: Stored, taxonomy: Taxonomy, policy: PolicySettings) -> Network:
+    described = stored.extra["encoders"]
+    kinds = described["kinds"]
+    encoders: list[Encoder] = []
+    for number in described["members"]:
+        kind = kinds[_index(number, len(kinds))]
+        encoders.append(restore(kind["name"], kind["settings"], kind["learned"]))
+    if not encoders:
+        raise ModelError("it has no encoder")
+    _check_shapes(stored.tensors, len(taxonomy), policy, len(taxonomy) if policy.sees == "flat" else encoders[0].dim)
+    with torch.random.fork_rng(devices=[]):
+        network = Network(taxonomy, encoders, policy, torch.Generator().manual_seed(0))
+    for name, value in network.state_dict().items():
+        if name in stored.tensors and stored.tensors[name].dtype != value.dtype:
+            raise ModelError(f"tensor {name!r} is of type {stored.tensors[name].dtype}, needed is {value.dtype}")
+    network.load_state_dict(stored.tensors)
+    network.eval()
+    return network
+
+
+def _check_shapes(tensors: Mapping[str, Any], n_labels: int, policy: PolicySettings, dim: int) -> None:
+    """Require that the weights have the sizes that the settings name, before memory of these sizes is taken."""
+    wanted = {
+        "policy.of_document.weight": (policy.hidden, dim),
+        "policy.second.weight": (policy.width, policy.hidden),
+        "policy.label": (n_labels + 1, policy.width),
+    }
+    for name, shape in wanted.items():
+        if tuple(tensors[name].shape) != shape:
+            raise ModelError(f"tensor {name!r} is of shape {tuple(tensors[name].shape)}, needed is {shape}")
+
+
+def _counts(values: Any, documents: Any, n_labels: int) -> NDArray[np.int64]:
+    most = _positive(documents, "documents")
+    if len(values) != n_labels or any(type(value) is not int or not 0 <= value <= most for value in values):
+        raise ModelError(f"label_counts must be {n_labels} whole numbers from 0 to {most}")
+    return np.array(values, dtype=np.int64)
+
+
+def _history(records: Any) -> list[dict[str, Any]]:
+    wanted = {"phase": str, "epoch": int, "select": float}
+    for record in records:
+        if any(type(record[name]) is not kind for name, kind in wanted.items()):
+            raise ModelError(f"a record of the history needs phase, epoch and select, got {record!r:.200}")
+    return [dict(record) for record in records]
+
+
+def _positive(value: Any, name: str) -> int:
+    if type(value) is not int or value < 1:
+        raise ModelError(f"{name} must be a whole number, at least 1, got {value!r}")
+    return value
+
+
+def _index(value: Any, count: int) -> int:
+    if type(value) is not int or not 0 <= value < count:
+        raise ModelError(f"a member has encoder {value!r}, but there are {count}")
+    return value
+
+
+__all__ = ["CHECKPOINT", "KIND", "LOG", "Trained", "restored", "save"]

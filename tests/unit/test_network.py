@@ -1,0 +1,198 @@
+"""The network: losses by hand, one encoding for all of them, modes that are put back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from hilap.corpus import Examples
+from hilap.encoders import make
+from hilap.errors import SettingError
+from hilap.network import Network, evaluating, flat_loss, reinforced_loss, supervised_loss
+from hilap.policy import Policy, returns, self_critical_loss
+from hilap.settings import PolicySettings
+
+
+@pytest.fixture(params=["tree", "dag"])
+def taxonomy(request):
+    return request.getfixturevalue(request.param)
+
+
+def network_of(taxonomy, members: int = 1, **settings) -> tuple[Network, torch.Tensor, torch.Tensor]:
+    """A small network, a prepared batch of nine documents and their gold sets."""
+    rng = np.random.default_rng(0)
+    labels = list(taxonomy.labels)
+    sets = [[labels[k] for k in rng.choice(len(labels), rng.integers(0, 3), replace=False)] for _ in range(9)]
+    examples = Examples.of(taxonomy, sets, features=rng.normal(size=(9, 4)).astype(np.float32))
+    generator = torch.Generator().manual_seed(0)
+    encoders = [make("mlp", hidden=(6,), dropout=0.5).fit(examples, generator=generator) for _ in range(members)]
+    network = Network(taxonomy, encoders, PolicySettings(hidden=24, width=24, **settings), generator)
+    batch = network.encoder.prepare(examples).batch(np.arange(9))
+    return network, batch, torch.from_numpy(examples.labels.toarray().astype(bool))
+
+
+def walking(network: Network, batch: torch.Tensor):
+    with evaluating(network):
+        return network.documents(network.see(batch))
+
+
+def test_without_a_greedy_walk_in_between_one_rollout_is_the_self_critical_loss(taxonomy, monkeypatch):
+    network, batch, gold = network_of(taxonomy)
+    documents, policy = walking(network, batch), network.policy
+
+    # Both losses draw different numbers of random values, as the greedy walks share the loop of the sampled ones.
+    # So the draws are made a function of the scores: the second best action where there is one.
+    def second(log_probs, rows, columns):
+        return (
+            log_probs.topk(min(2, log_probs.shape[1]), dim=1)
+            .indices[:, -1]
+            .where(log_probs.isfinite().sum(1) > 1, log_probs.argmax(1))
+        )
+
+    monkeypatch.setattr("hilap.network.sampler", lambda generator: second)
+    ours, finals = reinforced_loss(policy, documents, gold, max_steps=6, gamma=0.9, generator=torch.Generator())
+    theirs = self_critical_loss(policy, documents, gold, max_steps=6, gamma=0.9, choose=second)
+    torch.testing.assert_close(ours, theirs)
+    ends = policy.rollout(documents, gold, choose=second, max_steps=6).rewards.sum(0)
+    torch.testing.assert_close(finals, ends)
+    assert theirs.abs().max() > 0
+
+
+def test_a_leave_one_out_baseline_is_the_mean_of_the_other_walks(taxonomy, monkeypatch):
+    network, batch, gold = network_of(taxonomy)
+    documents, policy, rollouts = walking(network, batch), network.policy, 3
+    walks = []
+    rollout = Policy.rollout
+
+    def watched(self, *args, **kwargs):
+        walks.append(rollout(self, *args, **kwargs))
+        return walks[-1]
+
+    monkeypatch.setattr(Policy, "rollout", watched)
+    losses, finals = reinforced_loss(
+        policy, documents, gold, max_steps=6, gamma=0.8, generator=torch.Generator().manual_seed(3), rollouts=rollouts,
+        baseline="leave-one-out",
+    )  # fmt: skip
+    (episode,) = walks
+    n, steps = len(gold), len(episode.rewards)
+    expected = torch.zeros(n)
+    replay = policy.replay(documents, episode)
+    taken = {(int(t), int(r)): float(v) for t, r, v in zip(replay.step, replay.row, replay.taken.detach(), strict=True)}
+    for r in range(rollouts * n):
+        d = r % n
+        others = [s for s in range(d, rollouts * n, n) if s != r]
+        for t in range(steps):
+            gains = [
+                float(episode.rewards[k, r]) - sum(float(episode.rewards[k, s]) for s in others) / (rollouts - 1)
+                for k in range(t, steps)
+            ]
+            value = sum(0.8**i * gain for i, gain in enumerate(gains))
+            expected[d] -= taken.get((t, r), 0.0) * value / rollouts
+    torch.testing.assert_close(losses.detach(), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(finals, episode.rewards.sum(0).view(rollouts, n).mean(0))
+
+
+def test_the_supervised_loss_is_the_mix_of_flat_and_local(taxonomy):
+    network, batch, gold = network_of(taxonomy)
+    documents = walking(network, batch)
+    with evaluating(network):
+        logits = network.see(batch).flat
+        local = network.policy.local_loss(documents, gold)
+        flat = flat_loss(logits, gold)
+        for share in (0.0, 0.3, 1.0):
+            mixed = supervised_loss(network.policy, documents, logits, gold, flat_share=share)
+            torch.testing.assert_close(mixed, (share * flat + (1 - share) * local) / len(taxonomy))
+
+
+def test_the_flat_loss_is_cross_entropy_by_hand():
+    logits, gold = torch.tensor([[0.5, -1.0], [2.0, 0.0]]), torch.tensor([[True, False], [False, True]])
+    chance = 1 / (1 + np.exp(-logits.numpy()))
+    expected = -np.where(gold.numpy(), np.log(chance), np.log(1 - chance)).sum(1)
+    np.testing.assert_allclose(flat_loss(logits, gold).numpy(), expected, rtol=1e-5)
+
+
+def test_what_has_no_weight_is_not_computed(dag, monkeypatch):
+    network, batch, gold = network_of(dag)
+    documents = walking(network, batch)
+    monkeypatch.setattr(Policy, "local_loss", lambda *_, **__: pytest.fail("not needed"))
+    supervised_loss(network.policy, documents, network.see(batch).flat, gold, flat_share=1.0)
+    monkeypatch.undo()
+    monkeypatch.setattr("hilap.network.flat_loss", lambda *_: pytest.fail("not needed"))
+    supervised_loss(network.policy, documents, network.see(batch).flat, gold, flat_share=0.0)
+
+
+def test_an_entropy_bonus_is_taken_off_and_standardising_changes_only_the_scale(dag):
+    network, batch, gold = network_of(dag)
+    documents, policy = walking(network, batch), network.policy
+    common = {"max_steps": 6, "gamma": 1.0, "rollouts": 2, "baseline": "leave-one-out"}
+
+    def loss(**more) -> torch.Tensor:
+        return reinforced_loss(
+            policy, documents, gold, generator=torch.Generator().manual_seed(0), **common, **more
+        )[0].detach()  # fmt: skip
+
+    assert (loss(entropy_bonus=2.0) <= loss() + 1e-6).all()
+    torch.testing.assert_close(loss() - loss(entropy_bonus=2.0), 2 * (loss() - loss(entropy_bonus=1.0)))
+    assert not torch.allclose(loss(standardise=True), loss())
+
+
+def test_returns_add_up_discounted_rewards_by_hand():
+    rewards = torch.tensor([[1.0, 0.0], [0.5, 2.0], [0.25, -1.0]])
+    expected = [[1 + 0.5 * (0.5 + 0.5 * 0.25), 0.5 * (2 - 0.5)], [0.5 + 0.125, 1.5], [0.25, -1.0]]
+    torch.testing.assert_close(returns(rewards, 0.5), torch.tensor(expected))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_evaluating_puts_the_mode_back_also_after_an_error(dag, training):
+    network, batch, _ = network_of(dag)
+    network.train(training)
+    with evaluating(network) as same:
+        assert same is network
+        assert not network.training
+        assert not network.members[0].encoder.training
+        assert not network.see(batch).flat.requires_grad
+        assert torch.equal(network.see(batch).flat, network.see(batch).flat)
+    assert network.training is training
+    with pytest.raises(RuntimeError), evaluating(network):
+        raise RuntimeError
+    assert network.training is training
+    assert all(module.training is training for module in network.modules())
+
+
+def test_dropout_is_on_in_training_after_an_evaluation(dag):
+    network, batch, _ = network_of(dag)
+    network.train()
+    with evaluating(network):
+        pass
+    assert not torch.equal(network.see(batch).flat, network.see(batch).flat)
+
+
+def test_several_members_are_averaged(dag):
+    network, batch, _ = network_of(dag, members=3, sees="flat")
+    with evaluating(network):
+        each = [member(batch)[1] for member in network.members]
+        torch.testing.assert_close(network.see(batch).flat, sum(each) / 3)
+        assert not torch.equal(each[0], each[1])
+
+
+def test_several_members_have_no_one_document_vector(dag):
+    with pytest.raises(SettingError, match="folds above 1 need sees='flat'"):
+        network_of(dag, members=2)
+
+
+def test_a_policy_sees_standardised_flat_logits(dag):
+    network, batch, _ = network_of(dag, sees="flat")
+    with evaluating(network):
+        logits = network.see(batch).flat
+        network.scale_flat(logits)
+        expected = (logits - logits.mean(0)) / (logits.std(0, unbiased=False) + 0.3)
+        half = F.linear(expected, network.policy.of_document.weight, network.policy.of_document.bias)
+        torch.testing.assert_close(network.documents(network.see(batch)).half, half)
+
+
+def test_labels_and_stop_start_small_where_asked(dag):
+    whole, small = (network_of(dag, start_scale=scale)[0].policy for scale in (1.0, 0.1))
+    torch.testing.assert_close(small.label, 0.1 * whole.label)
+    torch.testing.assert_close(small.e_stop, 0.1 * whole.e_stop)

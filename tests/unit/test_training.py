@@ -1,0 +1,445 @@
+"""The trainer: what it keeps, when it stops, whom it tells, and that a broken run ends as an unbroken one."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from itertools import chain
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from hilap import HiLAPClassifier
+from hilap.corpus import Examples
+from hilap.encoders import make
+from hilap.errors import HilapError, ModelError
+from hilap.settings import PRESETS, TrainSettings
+from hilap.taxonomy import Taxonomy
+from hilap.training import Phase, Trainer, TrainingData
+from hilap.training.callbacks import Callback, EpochLines, JsonLog, ProgressBar, TensorBoard
+from hilap.training.phases import best_threshold, score_sets
+
+
+class Watcher(Callback):
+    """Notes everything it is told."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple] = []
+
+    def on_resume(self, history):
+        self.heard.append(("resume", len(history)))
+
+    def on_phase(self, name, epochs, documents, done):
+        self.heard.append(("phase", name, epochs, documents, done))
+
+    def on_batch(self, documents, loss):
+        self.heard.append(("batch", documents))
+
+    def on_epoch(self, record):
+        self.heard.append(("epoch", record["phase"], record["epoch"]))
+
+    def on_end(self, history):
+        self.heard.append(("end", len(history)))
+
+    def close(self):
+        self.heard.append(("close",))
+
+
+def line(epochs: int = 4, *, scores: list[float] | None = None, name: str = "fit", n: int = 10, **more):
+    """A phase that pulls one weight towards 3; its scores are given beforehand, or how near it is."""
+    network = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(network.weight)
+    given = iter(scores or [])
+
+    def loss(rows, generator, step):
+        return ((network.weight - 3) ** 2).sum(), {"step": float(step)}
+
+    def validate():
+        return {"select": next(given) if scores else -abs(network.weight.item() - 3)}
+
+    options = {"learning_rate": 0.1, "rows": np.arange(n), **more}
+    return network, Phase(
+        name=name, epochs=epochs, parameters=list(network.parameters()), loss=loss, validate=validate, **options
+    )
+
+
+def seen_weights(network: nn.Linear) -> tuple[Callback, list[float]]:
+    weights: list[float] = []
+
+    class Weights(Callback):
+        def on_epoch(self, record):
+            weights.append(network.weight.item())
+
+    return Weights(), weights
+
+
+# -- what is kept ---------------------------------------------------------------------------------------------------
+
+
+def test_the_best_epoch_is_kept_and_the_first_of_equals():
+    network, phase = line(scores=[0.1, 0.5, 0.5, 0.2])
+    watcher, weights = seen_weights(network)
+    history = Trainer(TrainSettings(batch_size=5), callbacks=[watcher]).run(network, [phase])
+    assert network.weight.item() == weights[1] != weights[3]
+    assert [record["select"] for record in history] == [0.1, 0.5, 0.5, 0.2]
+
+
+def test_the_start_is_kept_where_it_may_be_and_is_the_best():
+    network, phase = line(scores=[0.9, 0.1, 0.2], epochs=2, keep_start=True)
+    history = Trainer(TrainSettings()).run(network, [phase])
+    assert network.weight.item() == 0
+    assert [record["epoch"] for record in history] == [0, 1, 2]
+
+
+def test_patience_ends_a_phase_that_gets_no_better():
+    network, phase = line(scores=[0.1, 0.5, 0.4, 0.5, 0.3, 0.9], epochs=6)
+    history = Trainer(TrainSettings(patience=2)).run(network, [phase])
+    assert [record["epoch"] for record in history] == [1, 2, 3, 4]
+
+
+def test_a_phase_starts_at_the_best_weights_of_the_one_before():
+    network, first = line(scores=[0.5, 0.1], epochs=2)
+    watcher, weights = seen_weights(network)
+    begun = []
+    second = Phase(
+        **{**vars(first), "name": "second", "validate": lambda: {"select": 1.0}},
+    )
+    second.begin = lambda generator: begun.append(network.weight.item())
+    Trainer(TrainSettings(), callbacks=[watcher]).run(network, [first, second])
+    assert begun == [weights[0]]
+
+
+# -- how it learns --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "factors"),
+    [
+        ("constant", [1.0] * 8),
+        ("linear", [1 - k / 8 for k in range(8)]),
+        ("cosine", [0.5 * (1 + math.cos(math.pi * k / 8)) for k in range(8)]),
+    ],
+)
+def test_the_schedule_by_hand(kind, factors, monkeypatch):
+    network, phase = line(epochs=4, n=10, learning_rate=0.25)
+    rates = []
+    step = torch.optim.Adam.step
+
+    def watched(self, *args, **kwargs):
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", watched)
+    Trainer(TrainSettings(schedule=kind, batch_size=5)).run(network, [phase])
+    assert rates == pytest.approx([0.25 * factor for factor in factors])
+
+
+def test_gradients_are_clipped_to_the_given_norm(monkeypatch):
+    norms = []
+    step = torch.optim.Adam.step
+
+    def watched(self, *args, **kwargs):
+        norms.append(self.param_groups[0]["params"][0].grad.norm().item())
+        return step(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", watched)
+    network, phase = line(epochs=1)
+    Trainer(TrainSettings(clip=0.5)).run(network, [phase])
+    assert norms == pytest.approx([0.5], rel=1e-3)
+    network, phase = line(epochs=1)
+    Trainer(TrainSettings()).run(network, [phase])
+    assert norms[1:] == pytest.approx([6.0])
+
+
+def test_every_document_is_seen_once_an_epoch_in_another_order_each_time():
+    network, phase = line(epochs=2, n=11)
+    batches = []
+    inner = phase.loss
+    phase.loss = lambda rows, generator, step: (batches.append(rows.tolist()), inner(rows, generator, step))[1]
+    Trainer(TrainSettings(batch_size=4)).run(network, [phase])
+    assert [len(batch) for batch in batches] == [4, 4, 3] * 2
+    one, two = [*chain(*batches[:3])], [*chain(*batches[3:])]
+    assert sorted(one) == sorted(two) == list(range(11))
+    assert one != two
+
+
+def test_the_record_of_an_epoch_has_means_over_documents():
+    network, phase = line(epochs=1, n=3)
+    history = Trainer(TrainSettings(batch_size=2)).run(network, [phase])
+    assert history[0]["step"] == pytest.approx((2 * 0 + 1 * 1) / 3)  # batches of two and one
+    assert history[0]["seconds"] > 0
+
+
+def test_a_loss_without_gradients_changes_nothing():
+    network, phase = line(epochs=1)
+    phase.loss = lambda rows, generator, step: (torch.tensor(1.0), {})
+    Trainer(TrainSettings()).run(network, [phase])
+    assert network.weight.item() == 0
+
+
+# -- whom it tells --------------------------------------------------------------------------------------------------
+
+
+def test_callbacks_hear_everything_in_order():
+    watcher = Watcher()
+    network, phase = line(epochs=2, n=3)
+    Trainer(TrainSettings(batch_size=2), callbacks=[watcher]).run(network, [phase])
+    assert watcher.heard == [
+        ("phase", "fit", 2, 3, 0),
+        ("batch", 2),
+        ("batch", 1),
+        ("epoch", "fit", 1),
+        ("batch", 2),
+        ("batch", 1),
+        ("epoch", "fit", 2),
+        ("end", 2),
+    ]
+
+
+def test_the_json_log_has_one_line_an_epoch_and_begins_anew(tmp_path):
+    for _ in range(2):
+        network, phase = line(epochs=3)
+        log = JsonLog(tmp_path / "log.jsonl")
+        history = Trainer(TrainSettings(), callbacks=[log]).run(network, [phase])
+        log.close()
+        assert [json.loads(text) for text in (tmp_path / "log.jsonl").open()] == history
+
+
+def test_a_log_that_cannot_be_written_is_our_own_error(tmp_path):
+    with pytest.raises(HilapError, match="the log cannot be written"):
+        JsonLog(tmp_path / "nowhere" / "log.jsonl").on_epoch({})
+
+
+def test_a_progress_bar_shows_epochs_and_scores():
+    from io import StringIO
+
+    from rich.console import Console
+
+    out = StringIO()
+    bar = ProgressBar(Console(file=out, width=160, force_terminal=False))
+    network, phase = line(epochs=2)
+    inner = phase.validate
+    phase.validate = lambda: {**inner(), "example_f1": 0.1234}
+    Trainer(TrainSettings(), callbacks=[bar]).run(network, [phase])
+    bar.close()
+    assert re.search(r"fit +.* epoch 2/2 .*docs/s.*loss \d\.\d+ example_f1 12\.34", out.getvalue())
+
+
+def test_epoch_lines_are_plain_text():
+    said: list[str] = []
+    network, phase = line(epochs=1, scores=[0.5])
+    phase.validate = lambda: {"select": 0.5, "micro_f1": 0.5}
+    Trainer(TrainSettings(), callbacks=[EpochLines(said.append)]).run(network, [phase])
+    assert said == ["fit epoch 1/1 loss 9.0000 micro_f1 50.00"]
+
+
+def test_tensorboard_gets_every_figure(tmp_path):
+    pytest.importorskip("tensorboard")
+    board = TensorBoard(tmp_path / "board")
+    network, phase = line(epochs=2)
+    Trainer(TrainSettings(), callbacks=[board]).run(network, [phase])
+    board.close()
+    assert list((tmp_path / "board").iterdir())
+
+
+def test_tensorboard_says_how_to_get_it(monkeypatch, tmp_path):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(HilapError, match=re.escape("pip install 'hilap[bench]'")):
+        TensorBoard(tmp_path)
+
+
+# -- broken and resumed ---------------------------------------------------------------------------------------------
+
+TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": []})
+SMALL = {"hidden": 8, "width": 4, "batch_size": 8, "encoder_options": {"hidden": (6,), "dropout": 0.3}}
+VARIANTS = {
+    "paper": {"supervised_epochs": 2, "reinforced_epochs": 2},
+    "all phases": {
+        "flat_epochs": 1,
+        "supervised_epochs": 1,
+        "imitation_epochs": 1,
+        "reinforced_epochs": 2,
+        "patience": 1,
+        "schedule": "cosine",
+        "clip": 1.0,
+        "entropy_bonus": 1.0,
+        "rollouts": 2,
+        "baseline": "leave-one-out",
+    },
+    "residual": {"preset": "residual", "folds": 2, "flat_epochs": 1, "reinforced_epochs": 2, "tune": "example_f1"},
+}
+
+
+class Broken(BaseException):
+    """Pulls the plug."""
+
+
+class Plug(Callback):
+    """Breaks a run at its k-th batch, epoch or phase."""
+
+    def __init__(self, k: int) -> None:
+        self.left = k
+
+    def _hit(self, *_) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Broken
+
+    on_phase = on_batch = on_epoch = _hit
+
+
+def examples(seed: int = 0, n: int = 20) -> Examples:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 3)).astype(np.float32)
+    labels = [[label for k, label in enumerate("bcd") if row[k] > 0] for row in rows]
+    return Examples.of(TREE, labels, features=rows)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_broken_anywhere_and_resumed_it_ends_at_the_same_weights(variant, tmp_path):
+    def fit(path, resume: bool, *plugs: Callback) -> HiLAPClassifier:
+        made = HiLAPClassifier(**{**SMALL, **VARIANTS[variant]})
+        return made.fit(examples(), valid=examples(1), checkpoint=path, resume=resume, callbacks=plugs)
+
+    whole = fit(tmp_path / "whole.safetensors", False, counter := Watcher())
+    events = sum(kind in ("phase", "batch", "epoch") for kind, *_ in counter.heard)
+    for k in range(0, events, 2 if variant == "paper" else 3):
+        path = tmp_path / f"{k}.safetensors"
+        with pytest.raises(Broken):
+            fit(path, False, Plug(k))
+        again = fit(path, True)
+        ours, theirs = again.network_.state_dict(), whole.network_.state_dict()
+        assert all(torch.equal(ours[name], theirs[name]) for name in theirs), k
+        assert again.decode_ == whole.decode_
+        assert [drop(record) for record in again.history_] == [drop(record) for record in whole.history_]
+
+
+def drop(record: dict) -> dict:
+    return {name: value for name, value in record.items() if name != "seconds"}
+
+
+def test_a_finished_run_resumed_only_loads_its_best_weights(tmp_path):
+    path = tmp_path / "c.safetensors"
+    made = HiLAPClassifier(**SMALL, **VARIANTS["paper"]).fit(examples(), valid=examples(1), checkpoint=path)
+    watcher = Watcher()
+    again = HiLAPClassifier(**SMALL, **VARIANTS["paper"])
+    again.fit(examples(), valid=examples(1), checkpoint=path, resume=True, callbacks=[watcher])
+    assert ("batch", 8) not in watcher.heard
+    assert watcher.heard[0] == ("resume", len(made.history_))
+    assert np.array_equal(again.predict_proba(examples(2)), made.predict_proba(examples(2)))
+
+
+def test_resuming_without_a_checkpoint_starts_at_the_beginning(tmp_path):
+    made = HiLAPClassifier(**SMALL, **VARIANTS["paper"])
+    made.fit(examples(), valid=examples(1), checkpoint=tmp_path / "new.safetensors", resume=True)
+    assert (tmp_path / "new.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "train", "valid", "what"),
+    [
+        ({"gamma": 0.1}, 0, 1, "settings"),
+        ({"seed": 1}, 0, 1, "settings"),
+        ({"encoder_options": {"hidden": (6,)}}, 0, 1, "encoder"),
+        ({}, 5, 1, "training documents"),
+        ({}, 0, 5, "validation documents"),
+    ],
+)
+def test_another_run_is_not_resumed(changes, train, valid, what, tmp_path):
+    path = tmp_path / "c.safetensors"
+    settings = {**SMALL, **VARIANTS["paper"]}
+    HiLAPClassifier(**settings).fit(examples(), valid=examples(1), checkpoint=path)
+    with pytest.raises(ModelError, match=f"it was written with another {what}; resume with the same, or train anew"):
+        HiLAPClassifier(**{**settings, **changes}).fit(
+            examples(train), valid=examples(valid), checkpoint=path, resume=True
+        )
+
+
+def test_the_documents_themselves_count_not_only_their_labels():
+    one, two = examples(), examples()
+    other = Examples(TREE, one.ids, one.labels, features=two.features + 1)
+    encoder = make("mlp", hidden=(3,)).fit(one, generator=torch.Generator())
+    hashes = [TrainingData(part, encoder).fingerprint for part in (one, two, other)]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    from hilap.storage import write_checkpoint
+
+    path = tmp_path / "c.safetensors"
+    network, phase = line()
+    for tensors, state in [
+        ({"other/x": torch.zeros(2)}, {"progress": {}}),
+        ({"weights/weight": torch.zeros(3, 3)}, {"progress": {}}),
+        ({"weights/weight": torch.zeros(1, 1)}, {"progress": {"speed": 1}}),
+        ({"weights/weight": torch.zeros(1, 1)}, {}),
+    ]:
+        write_checkpoint(path, tensors, state)
+        with pytest.raises(ModelError, match="this is no checkpoint of such a run; train anew"):
+            Trainer(TrainSettings(), checkpoint=path).run(network, [phase], resume=True)
+
+
+# -- the plan and the judging ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "phases"),
+    [
+        ({"variant": "flat", "supervised_epochs": 1}, ["flat"]),
+        ({"variant": "sl", "supervised_epochs": 1}, ["supervised"]),
+        ({"supervised_epochs": 1, "reinforced_epochs": 1}, ["supervised", "reinforced"]),
+        ({"supervised_epochs": 0, "reinforced_epochs": 1}, ["reinforced"]),
+        ({"supervised_epochs": 1, "imitation_epochs": 1, "reinforced_epochs": 0}, ["supervised", "imitation"]),
+        (VARIANTS["residual"], ["flat 1/2", "flat 2/2", "reinforced"]),
+    ],
+)
+def test_the_settings_make_the_phases(settings, phases):
+    made = HiLAPClassifier(**{**SMALL, **settings}).fit(examples(), valid=examples(1))
+    assert list(dict.fromkeys(record["phase"] for record in made.history_)) == phases
+
+
+def test_modes_are_restored_so_that_dropout_is_on_in_every_epoch(monkeypatch):
+    from hilap.encoders.mlp import MLP
+
+    modes = []
+    forward = MLP.forward
+
+    def watched(self, batch):
+        modes.append((self.training, torch.is_grad_enabled()))
+        return forward(self, batch)
+
+    monkeypatch.setattr(MLP, "forward", watched)
+    HiLAPClassifier(**SMALL, supervised_epochs=2, reinforced_epochs=1).fit(examples(), valid=examples(1))
+    assert {training for training, learning in modes if learning} == {True}
+    assert {training for training, learning in modes if not learning} == {False}
+    assert modes.count((True, True)) == 3 * 3  # three batches in each of three epochs, one encoding a batch
+
+
+def test_the_best_threshold_is_found_by_trying_them():
+    gold = TREE.encode([["a"], ["d"], []])
+    chances = np.array([[0.35, 0, 0, 0.2], [0.2, 0, 0, 0.33], [0.3, 0, 0, 0.1]])
+    threshold, scores = best_threshold(gold, chances, "example_f1")
+    assert 0.3 <= threshold < 0.33
+    assert scores["select"] == scores["example_f1"] == 1
+    assert score_sets(gold, chances > 0.5, "mean")["select"] == pytest.approx((0 + 0 + 1 / 3) / 3)
+
+
+def test_a_user_of_an_encoder_object_keeps_it_as_it_was():
+    encoder = make("mlp", hidden=(6,))
+    settings = {**SMALL, "encoder_options": None, **VARIANTS["residual"]}
+    made = HiLAPClassifier(encoder=encoder, **settings).fit(examples(), valid=examples(1))
+    assert not list(encoder.parameters())  # still not fitted
+    one, two = made.network_.members
+    assert one.encoder is not two.encoder
+
+
+def test_presets_train(tmp_path):
+    for preset in PRESETS:
+        epochs = {"flat_epochs": 1, "supervised_epochs": 1, "reinforced_epochs": 1, "folds": 1}
+        made = HiLAPClassifier(preset=preset, **SMALL, **epochs).fit(examples(), valid=examples(1))
+        assert made.score(examples(2)) >= 0
