@@ -227,7 +227,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for what, examples in (("training", train), ("validation", held_out)):
             if not len(examples):
                 raise SettingError(f"there are no {what} documents; give more documents, or valid=...")
-        self._learn(train, held_out, policy, settings, checkpoint, resume, callbacks)
+        fixed = decode.threshold if settings.variant == "flat" and decode.tune is None else None
+        self._learn(train, held_out, policy, settings, fixed, checkpoint, resume, callbacks)
         self.decode_ = decode
         if decode.tune is not None:
             self.decode_ = self._tuned(held_out, decode)
@@ -262,6 +263,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         valid: Examples,
         policy: PolicySettings,
         settings: TrainSettings,
+        threshold: float | None,
         checkpoint: str | Path | None,
         resume: bool,
         callbacks: Sequence[Callback],
@@ -275,7 +277,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ):  # layers draw weights when made; they are drawn again from the generator
             network = Network(train.taxonomy, encoders, policy, generator)
         data, held_out = (TrainingData(part, network.encoder) for part in (train, valid))
-        phases = plan(train.taxonomy, network, data, held_out, settings)
+        phases = plan(train.taxonomy, network, data, held_out, settings, threshold=threshold)
         bars = [ProgressBar()] if self.progress else []
         listeners: list[Callback] = [*callbacks, *bars]
         trainer = Trainer(
@@ -283,7 +285,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             callbacks=listeners,
             checkpoint=None if checkpoint is None else Path(checkpoint),
             identity={
-                "settings": _plain({**policy.to_dict(), **settings.to_dict()}),
+                "settings": _plain({**policy.to_dict(), **settings.to_dict(), "threshold": threshold}),
                 "encoder": _plain({"name": network.encoder.name, **network.encoder.settings()}),
                 "taxonomy": train.taxonomy.fingerprint,
                 "training documents": data.fingerprint,

@@ -159,7 +159,7 @@ def reinforced_loss(
     entropy_bonus: float = 0.0,
     standardise: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """(B,) O_RL and (B,) the sampled walks' final scores. With one rollout and `greedy` it is `self_critical_loss`.
+    """(B,) O_RL and (B,) what the sampled walks gained. With one rollout and `greedy` it is `self_critical_loss`.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ def reinforced_loss(
     if entropy_bonus:
         losses = losses - entropy_bonus * replay.entropy
     total = replay.add_up(losses, rollouts * n).view(rollouts, n).mean(0)
-    finals = rewards[:, critic:].sum(0).mean(0)
-    return total, finals
+    gained = rewards[:, critic:].sum(0).mean(0)
+    return total, gained
 
 
 def _first_greedy(n: int, sample: Choose) -> Choose:

@@ -443,3 +443,15 @@ def test_presets_train(tmp_path):
         epochs = {"flat_epochs": 1, "supervised_epochs": 1, "reinforced_epochs": 1, "folds": 1}
         made = HiLAPClassifier(preset=preset, **SMALL, **epochs).fit(examples(), valid=examples(1))
         assert made.score(examples(2)) >= 0
+
+
+@pytest.mark.parametrize("tune", [None, "example_f1"])
+def test_a_flat_model_is_judged_by_the_threshold_it_will_predict_with(tune):
+    taxonomy = Taxonomy.of({"a": [], "b": ["a"], "c": []})
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(120, 4)).astype(np.float32)
+    sets = [[*(["b"] if row[0] > 0.8 else []), *(["c"] if row[1] > 0.5 else [])] for row in features]
+    parts = [Examples.of(taxonomy, sets[rows], features=features[rows]) for rows in (slice(0, 80), slice(80, 120))]
+    flat = HiLAPClassifier(variant="flat", flat_epochs=8, tune=tune, seed=0).fit(parts[0], valid=parts[1])
+    best = max(record["select"] for record in flat.history_)
+    assert flat.validation_.scores["example_f1"] == pytest.approx(best)

@@ -43,6 +43,7 @@ class Run:
     settings: TrainSettings
     max_steps: int
     folds: list[NDArray[np.int64]]
+    fixed_threshold: float | None = None  # of the flat model, where it is not tuned
     honest: Tensor | None = None  # (n, L) flat logits of training documents by members that have not seen them
     threshold: float = 0.5  # of the flat model, tuned on validation documents
 
@@ -54,13 +55,22 @@ class Run:
 
 
 def plan(
-    taxonomy: Taxonomy, network: Network, train: TrainingData, valid: TrainingData, settings: TrainSettings
+    taxonomy: Taxonomy,
+    network: Network,
+    train: TrainingData,
+    valid: TrainingData,
+    settings: TrainSettings,
+    *,
+    threshold: float | None = None,
 ) -> list[Phase]:
-    """The phases that the settings ask for."""
+    """The phases that the settings ask for.
+
+    `threshold` is what a flat model will predict with, so that its epochs are judged by it; None tunes it every time.
+    """
     rng = np.random.default_rng([settings.seed, 17])
     folds = np.array_split(rng.permutation(len(train)), settings.folds)
     max_steps = settings.max_steps or train.most_steps()
-    run = Run(taxonomy, network, train, valid, settings, max_steps, [np.sort(fold) for fold in folds])
+    run = Run(taxonomy, network, train, valid, settings, max_steps, [np.sort(fold) for fold in folds], threshold)
     phases: list[Phase] = []
     if settings.flat_epochs:
         phases += [_flat(run, k) for k in range(settings.folds)]
@@ -158,7 +168,7 @@ def _reinforced(run: Run) -> Phase:
         seen = run.see(batch)
         documents = run.network.documents(seen)
         gold = run.train.gold(batch)
-        losses, finals = reinforced_loss(
+        losses, gained = reinforced_loss(
             run.network.policy,
             documents,
             gold,
@@ -171,7 +181,7 @@ def _reinforced(run: Run) -> Phase:
             entropy_bonus=settings.entropy_bonus * ENTROPY_DECAY ** (step // ENTROPY_EVERY),
             standardise=settings.standardise_returns,
         )
-        return (losses + _mixed_in(run, documents, seen, gold)).mean(), {"reward": finals.mean().item()}
+        return (losses + _mixed_in(run, documents, seen, gold)).mean(), {"reward": gained.mean().item()}
 
     fresh = not settings.imitation_epochs
     rate = settings.reinforced_learning_rate
@@ -251,8 +261,10 @@ def _judge_walk(run: Run) -> dict[str, float]:
 
 
 def _judge_flat(run: Run, logits_of: Callable[[Any], Tensor]) -> dict[str, float]:
-    """Scores of the flat model with its best threshold, which is kept."""
+    """Scores of the flat model with the threshold it will have, or with its best one, which is kept."""
     probabilities = _logits(run, run.valid, logits_of).sigmoid().numpy()
+    if run.fixed_threshold is not None:
+        return score_sets(run.valid.labels, probabilities > run.fixed_threshold, run.settings.select)
     run.threshold, scores = best_threshold(run.valid.labels, probabilities, run.settings.select)
     return {**scores, "threshold": run.threshold}
 
