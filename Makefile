@@ -31,7 +31,7 @@ demo: $(VENV)/.core
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"  # two workers of one thread each, not two of two
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -485,15 +486,27 @@ def test_killed_at_any_moment_and_resumed_it_ends_at_the_same_weights(files, tmp
         }
 
 
+@contextmanager
+def at_a_terminal(words):
+    """A process that Ctrl-C reaches, also where the tests run in the background and SIGINT is ignored and inherited."""
+    command = [sys.executable, "-m", "hilap", *words]
+    listen = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, env=ENVIRONMENT, preexec_fn=listen)
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
 def test_ctrl_c_says_how_to_go_on_and_leaves_a_usable_checkpoint(call, files, model, tmp_path):
     out = tmp_path / "m"
     words = train_words(files, out, "--no-progress", "--set", "supervised_epochs=4000")
-    running = subprocess.Popen([sys.executable, "-m", "hilap", *words], stderr=subprocess.PIPE, env=ENVIRONMENT)
     deadline = time.monotonic() + 90
-    while not (out / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    with at_a_terminal(words) as running:
+        while not (out / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "interrupted; go on with: hilap train " in said.decode()
     assert said.decode().strip().endswith("--resume")
@@ -502,13 +515,11 @@ def test_ctrl_c_says_how_to_go_on_and_leaves_a_usable_checkpoint(call, files, mo
     assert done >= 1
     # Other settings are not the same run.
     refused(call(*train_words(files, out, "--resume")), says="written with another settings; resume with the same")
-    go_on = subprocess.Popen(
-        [sys.executable, "-m", "hilap", *words, "--resume"], stderr=subprocess.PIPE, env=ENVIRONMENT
-    )
-    while len([*(out / "log.jsonl").open()]) <= done and time.monotonic() < deadline:
-        time.sleep(0.05)
-    go_on.send_signal(signal.SIGINT)
-    go_on.communicate(timeout=60)
+    with at_a_terminal([*words, "--resume"]) as going_on:
+        while len([*(out / "log.jsonl").open()]) <= done and time.monotonic() < deadline:
+            time.sleep(0.05)
+        going_on.send_signal(signal.SIGINT)
+        going_on.communicate(timeout=60)
     records = [json.loads(line)["epoch"] for line in (out / "log.jsonl").open()]
     assert len(records) > done
     assert records == list(range(1, len(records) + 1))  # it went on; nothing is there twice
