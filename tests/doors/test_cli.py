@@ -430,3 +430,28 @@ def test_a_closed_pipe_ends_quietly(taxonomy):
     command = f"'{sys.executable}' -c 'from hilap.cli import main; main()' taxonomy show '{taxonomy}' --json | true"
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert b"Traceback" not in done.stderr
+
+
+def test_a_split_that_fails_half_way_keeps_the_older_parts(tmp_path, taxonomy, corpus):
+    from hilap.cli.corpus import _write_parts
+    from hilap.corpus import read
+    from hilap.errors import CorpusError
+    from hilap.taxonomy.readers import read as read_taxonomy
+
+    out = tmp_path / "parts"
+    out.mkdir()
+    (out / "train.jsonl").write_text("precious")
+    with pytest.raises(CorpusError, match="row 99 was asked for"):
+        _write_parts(read(corpus, read_taxonomy(taxonomy)), {"train": [0, 1], "test": [99]}, out, ".jsonl")
+    assert (out / "train.jsonl").read_text() == "precious"
+    assert [path.name for path in out.iterdir()] == ["train.jsonl"]
+    with pytest.raises(CorpusError):
+        _write_parts(read(corpus, read_taxonomy(taxonomy)), {"test": [99]}, tmp_path / "new" / "parts", ".jsonl")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_bad_kind_of_part_is_named_without_the_draft(tmp_path, taxonomy, corpus):
+    done = run("corpus", "split", corpus, "-t", taxonomy, "--out", tmp_path / "parts", "--suffix", ".doc")
+    assert done.returncode == 2
+    assert ".split." not in done.stderr.decode()
+    assert not (tmp_path / "parts").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,8 +31,8 @@ from hilap.cli.options import (
     open_corpus,
     parse_pairs,
 )
-from hilap.cli.printing import print_json, print_rows
-from hilap.errors import SettingError
+from hilap.cli.printing import console, print_json, print_rows
+from hilap.errors import HilapError, SettingError
 
 if TYPE_CHECKING:
     from hilap.corpus import Corpus, ReadReport
@@ -170,7 +172,7 @@ def split(
 ) -> None:
     """Divide a corpus into parts: at random, by group, or so that every label is spread evenly (stratified).
 
-    The file is read twice and never held in memory as a whole.
+    The file is read once for its labels and once for each part, and never held in memory as a whole.
     """
     from hilap.corpus.splits import split_rows
 
@@ -240,18 +242,20 @@ def _write_parts(corpus: Corpus, parts: dict[str, Any], out: Path, suffix: str) 
         out.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise SettingError(f"{out}: cannot be made a folder ({fault.strerror}); choose another --out") from None
+    draft = Path(tempfile.mkdtemp(prefix=".split.", dir=out))
     targets = {name: out / f"{name}{suffix}" for name in parts}
-    written: list[Path] = []
-    try:
+    try:  # all parts or none: half a split looks like a whole one, and older parts stay until the new ones are written
         for name, rows in parts.items():
-            write(corpus.rows(rows), targets[name])
-            written.append(targets[name])
-    except BaseException:  # all parts or none: half a split looks like a whole one
-        for target in written:
-            target.unlink(missing_ok=True)
-        for folder in made:  # from the inside out
-            folder.rmdir()
-        raise
+            write(corpus.rows(rows), draft / targets[name].name)
+        for target in targets.values():
+            (draft / target.name).replace(target)
+    except HilapError as fault:
+        raise type(fault)(str(fault).replace(str(draft), str(out))) from None
+    finally:
+        shutil.rmtree(draft)
+        for folder in made:  # from the inside out; one that holds parts stays
+            if not any(folder.iterdir()):
+                folder.rmdir()
     return {name: str(target) for name, target in targets.items()}
 
 
@@ -272,3 +276,5 @@ def prepare(
         print_json(about)
     else:
         print_rows(str(out), about.items())
+        files = f"{out}/train.jsonl.gz --valid {out}/valid.jsonl.gz --taxonomy {out}/taxonomy.jsonl"
+        console().print(f"train with: hilap train {files} --out MODEL", markup=False)
