@@ -66,7 +66,7 @@ def card(
 
 
 def phases(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What happened in each phase of training: epochs, the best of them, its score, seconds.
+    """What happened in each phase of training: epochs, the one kept, its score (None: not judged), seconds.
 
     Examples
     --------
@@ -78,13 +78,14 @@ def phases(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
         found.setdefault(record["phase"], []).append(record)
     summaries = []
     for name, records in found.items():
-        best = max(records, key=lambda record: record["select"])  # the first of equally good ones, as the trainer
+        judged = [record for record in records if "select" in record]
+        best = max(judged, key=lambda record: record["select"]) if judged else records[-1]  # as the trainer does
         summaries.append(
             {
                 "name": name,
                 "epochs": max(record["epoch"] for record in records),
                 "best_epoch": best["epoch"],
-                "best_score": best["select"],
+                "best_score": best.get("select"),
                 "seconds": sum(record.get("seconds", 0.0) for record in records),
             }
         )
@@ -92,10 +93,12 @@ def phases(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _phase(phase: Mapping[str, Any]) -> str:
-    return (
-        f"{phase['epochs']} epochs in {phase['seconds']:.0f} seconds; the best was {phase['best_epoch']} "
-        f"with {100 * phase['best_score']:.2f}"
+    kept = (
+        "the last was kept"
+        if phase["best_score"] is None
+        else f"the best was {phase['best_epoch']} with {100 * phase['best_score']:.2f}"
     )
+    return f"{phase['epochs']} epochs in {phase['seconds']:.0f} seconds; {kept}"
 
 
 __all__ = ["card", "phases"]

@@ -24,8 +24,9 @@ from hilap.inputs import check_taxonomy, examples_of
 from hilap.metrics.counts import document_counts
 from hilap.metrics.flat import example, f1_from_counts
 from hilap.metrics.report import report
-from hilap.network import Network, evaluating
+from hilap.network import Network, Seen, evaluating
 from hilap.outputs import predictions
+from hilap.policy import Documents
 from hilap.prediction import Prediction, Step
 from hilap.products import ROWS, sigmoid
 from hilap.settings import PRESETS, DecodeSettings, PolicySettings, Settings, TrainSettings
@@ -33,7 +34,7 @@ from hilap.storage import Stored, load_folder
 from hilap.taxonomy import Taxonomy
 from hilap.training import Trainer, TrainingData, plan
 from hilap.training.callbacks import Callback, ProgressBar
-from hilap.training.phases import THRESHOLDS, best_threshold, score_sets
+from hilap.training.phases import THRESHOLDS, Run, best_threshold, score_sets
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,6 +111,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         standardise_returns: bool | None = None,
         stay: bool | None = None,
         folds: int | None = None,
+        repeats: int | None = None,
+        pool_validation: bool | None = None,
         max_steps: int | None = None,
         select: str | None = None,
         validation_share: float | None = None,
@@ -167,6 +170,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.standardise_returns = standardise_returns
         self.stay = stay
         self.folds = folds
+        self.repeats = repeats
+        self.pool_validation = pool_validation
         self.max_steps = max_steps
         self.select = select
         self.validation_share = validation_share
@@ -228,11 +233,19 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not len(examples):
                 raise SettingError(f"there are no {what} documents; give more documents, or valid=...")
         fixed = decode.threshold if settings.variant == "flat" and decode.tune is None else None
-        self._learn(train, held_out, policy, settings, fixed, checkpoint, resume, callbacks)
+        walks = settings.variant == "hilap"
+        run = self._learn(
+            *(train, held_out, policy, settings),
+            threshold=fixed,
+            tune=decode.tune if walks else None,
+            checkpoint=checkpoint,
+            resume=resume,
+            callbacks=callbacks,
+        )
         self.decode_ = decode
         if decode.tune is not None:
-            self.decode_ = self._tuned(held_out, decode)
-        found = self._sets(held_out)
+            self.decode_ = self._tuned(held_out, decode, run.honest_valid)
+        found = self._sets(held_out, run.honest_valid)
         self.validation_ = report(held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False)
         return self
 
@@ -263,21 +276,23 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         valid: Examples,
         policy: PolicySettings,
         settings: TrainSettings,
+        *,
         threshold: float | None,
+        tune: str | None,
         checkpoint: str | Path | None,
         resume: bool,
         callbacks: Sequence[Callback],
-    ) -> None:
+    ) -> Run:
         generator = torch.Generator().manual_seed(settings.seed)
         encoder = self.encoder or ("mlp" if train.features is not None else "tfidf")
         made = make(encoder, **(self.encoder_options or {}))
-        encoders = [copy.deepcopy(made).fit(train, generator=generator) for _ in range(settings.folds)]
+        encoders = [copy.deepcopy(made).fit(train, generator=generator) for _ in range(settings.members)]
         with torch.random.fork_rng(
             devices=[]
         ):  # layers draw weights when made; they are drawn again from the generator
             network = Network(train.taxonomy, encoders, policy, generator)
         data, held_out = (TrainingData(part, network.encoder) for part in (train, valid))
-        phases = plan(train.taxonomy, network, data, held_out, settings, threshold=threshold)
+        run = plan(train.taxonomy, network, data, held_out, settings, threshold=threshold, tune=tune)
         bars = [ProgressBar()] if self.progress else []
         listeners: list[Callback] = [*callbacks, *bars]
         trainer = Trainer(
@@ -285,7 +300,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             callbacks=listeners,
             checkpoint=None if checkpoint is None else Path(checkpoint),
             identity={
-                "settings": _plain({**policy.to_dict(), **settings.to_dict(), "threshold": threshold}),
+                "settings": _plain({**policy.to_dict(), **settings.to_dict(), "threshold": threshold, "tune": tune}),
                 "encoder": _plain({"name": network.encoder.name, **network.encoder.settings()}),
                 "taxonomy": train.taxonomy.fingerprint,
                 "training documents": data.fingerprint,
@@ -293,7 +308,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             },
         )
         try:
-            self.history_ = trainer.run(network, phases, resume=resume)
+            self.history_ = trainer.run(network, run.phases, resume=resume)
         finally:
             for listener in listeners:
                 listener.close()
@@ -301,7 +316,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._note_width()
         self.policy_settings_, self.train_settings_ = policy, settings
         self.label_counts_, self.n_documents_ = data.label_counts(), len(data)
-        self.max_steps_ = settings.max_steps or data.most_steps()
+        self.max_steps_ = run.max_steps
+        run.score_honestly()
+        return run
 
     def _settings(self, *, text: bool) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
         if self.preset not in PRESETS:
@@ -462,21 +479,28 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         return examples_of(X, None, self.taxonomy_)
 
-    def _documents(self, examples: Examples) -> Iterator[tuple[Any, Any, int]]:
-        """Blocks of documents as the network sees them, ready for walking, and how many of the rows are real."""
+    def _documents(
+        self, examples: Examples, honest: torch.Tensor | None = None
+    ) -> Iterator[tuple[Seen, Documents, int]]:
+        """Blocks of documents as the network sees them, ready for walking, and how many of the rows are real.
+
+        `honest` (n, L) are the flat logits to take instead of the network's, where it has learned from the documents.
+        """
         self._check_fitted()
         bias = self._bias(self.decode_)
         with evaluating(self.network_) as network:
             for start in range(0, len(examples), BLOCK):
                 rows = np.arange(start, min(start + BLOCK, len(examples)))
-                prepared = network.encoder.prepare(examples.take(rows))
                 filled = np.resize(np.arange(len(rows)), len(rows) + -len(rows) % ROWS)
-                seen = network.see(prepared.batch(filled))
+                if honest is None:
+                    seen = network.see(network.encoder.prepare(examples.take(rows)).batch(filled))
+                else:
+                    seen = Seen(None, honest[rows[filled]])
                 yield seen, network.documents(seen, bias), len(rows)
 
-    def _sets(self, examples: Examples) -> sparse.csr_array:
+    def _sets(self, examples: Examples, honest: torch.Tensor | None = None) -> sparse.csr_array:
         """(n, L) the predicted sets."""
-        blocks = [self._placed(seen, documents)[:n] for seen, documents, n in self._documents(examples)]
+        blocks = [self._placed(seen, documents)[:n] for seen, documents, n in self._documents(examples, honest)]
         found = torch.cat(blocks).numpy() if blocks else np.zeros((0, len(self.taxonomy_)), dtype=bool)
         return sparse.csr_array(found.astype(np.int32))
 
@@ -491,14 +515,17 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.network_.policy, documents, max_steps=self.max_steps_, constraints=self._constraints(decode)
         ).placed
 
-    def _probabilities(self, examples: Examples) -> Iterator[torch.Tensor]:
+    def _probabilities(self, examples: Examples, honest: torch.Tensor | None = None) -> Iterator[torch.Tensor]:
         decode, variant = self.decode_, self.train_settings_.variant
-        for seen, documents, n in self._documents(examples):
+        coherent = decoding.Coherence(self.taxonomy_)
+        for seen, documents, n in self._documents(examples, honest):
             if variant == "flat":
                 yield sigmoid(seen.flat)[:n]
             elif variant == "sl":
                 steady = decoding.steady_scores(self.network_.policy)
                 yield self.network_.policy.local_marginals(documents, scores=steady)[:n]
+            elif decode.probabilities == "flat":
+                yield torch.from_numpy(coherent(sigmoid(seen.flat[:n]).numpy()))
             else:
                 yield decoding.marginals(
                     self.network_.policy,
@@ -511,8 +538,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     constraints=self._constraints(decode),
                 )[:n].float()
 
-    def _marginals(self, examples: Examples) -> NDArray[np.float32]:
-        blocks = [block.numpy() for block in self._probabilities(examples)]
+    def _marginals(self, examples: Examples, honest: torch.Tensor | None = None) -> NDArray[np.float32]:
+        blocks = [block.numpy() for block in self._probabilities(examples, honest)]
         return np.concatenate(blocks) if blocks else np.zeros((0, len(self.taxonomy_)), dtype=np.float32)
 
     def _bias(self, decode: DecodeSettings) -> torch.Tensor | None:
@@ -531,24 +558,33 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return None if given == decoding.Constraints() else given
 
-    def _tuned(self, valid: Examples, decode: DecodeSettings) -> DecodeSettings:
+    def _tuned(self, valid: Examples, decode: DecodeSettings, honest: torch.Tensor | None) -> DecodeSettings:
         """Thresholds or stop bias that are best on the validation documents."""
         metric = decode.tune or "example_f1"
         if self.train_settings_.variant == "flat":
-            return decode.but(threshold=best_threshold(valid.labels, self._marginals(valid), metric)[0])
+            return decode.but(threshold=best_threshold(valid.labels, self._marginals(valid, honest), metric)[0])
         if self.train_settings_.variant == "sl":
             scores = {}
             for threshold in THRESHOLDS:
                 self.decode_ = decode.but(threshold=threshold)
-                scores[threshold] = score_sets(valid.labels, self._sets(valid), metric)["select"]
+                scores[threshold] = score_sets(valid.labels, self._sets(valid, honest), metric)["select"]
             return decode.but(threshold=max(scores, key=scores.__getitem__))
 
         def sets(bias: decoding.StopBias) -> sparse.csr_array:
             self.decode_ = decode.but(stop_bias=bias.constant, prior_bias=bias.prior, level_bias=bias.level)
-            return self._sets(valid)
+            return self._sets(valid, honest)
 
-        best = decoding.tune_stop_bias(sets, valid.labels, metric=metric).bias
+        best = decoding.tune_stop_bias(sets, valid.labels, metric=metric, start=self._rough_bias()).bias
         return decode.but(stop_bias=best.constant, prior_bias=best.prior, level_bias=best.level)
+
+    def _rough_bias(self) -> decoding.StopBias:
+        """The stop bias with which the epoch that was kept won."""
+        judged = [record for record in self.history_ if "stop_bias" in record and "select" in record]
+        last = [record for record in judged if record["phase"] == judged[-1]["phase"]]
+        if not last:
+            return decoding.StopBias()
+        kept = max(last, key=lambda record: record["select"])
+        return decoding.StopBias(constant=kept["stop_bias"], prior=kept["prior_bias"])
 
     def _named(self, decision: decoding.Decision) -> Step:
         name = [*self.taxonomy_.labels, "stop"]

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from hilap.encoders import Encoder
 from hilap.errors import SettingError
 from hilap.policy import EXAMPLE_F1, Choose, Documents, Policy, Score, greedy, returns, sampler
-from hilap.products import linear
+from hilap.products import linear, sigmoid
 from hilap.settings import PolicySettings
 from hilap.taxonomy import Taxonomy
 
@@ -74,21 +74,25 @@ class Network(nn.Module):
         Draws the weights.
     """
 
-    flat_mean: Tensor
-    flat_scale: Tensor
+    seen_mean: Tensor
+    seen_scale: Tensor
 
     def __init__(
         self, taxonomy: Taxonomy, encoders: Sequence[Encoder], settings: PolicySettings, generator: torch.Generator
     ) -> None:
         super().__init__()
         if len(encoders) > 1 and settings.sees == "document":
-            raise SettingError("folds above 1 need sees='flat': several encoders have no one document vector")
-        self.sees_flat = settings.sees == "flat"
+            raise SettingError(
+                "folds above 1 need sees='flat' or 'profile': several encoders have no one document vector"
+            )
+        self.sees = settings.sees
+        self.profile = Profile(taxonomy) if settings.sees == "profile" else None
         self.members = nn.ModuleList([Member(encoder, len(taxonomy), generator) for encoder in encoders])
         self.dropout = nn.Dropout(settings.state_dropout)
+        width = seen_width(settings.sees, encoders[0].dim, taxonomy)
         self.policy = Policy(
             taxonomy,
-            len(taxonomy) if self.sees_flat else encoders[0].dim,
+            width,
             hidden=settings.hidden,
             width=settings.width,
             dag_rule=settings.dag_rule,
@@ -100,8 +104,8 @@ class Network(nn.Module):
         with torch.no_grad():
             self.policy.label.mul_(settings.start_scale)
             self.policy.e_stop.mul_(settings.start_scale)
-        self.register_buffer("flat_mean", torch.zeros(len(taxonomy)))
-        self.register_buffer("flat_scale", torch.ones(len(taxonomy)))
+        self.register_buffer("seen_mean", torch.zeros(0 if settings.sees == "document" else width))
+        self.register_buffer("seen_scale", torch.ones_like(self.seen_mean))
 
     @property
     def encoder(self) -> Encoder:
@@ -117,15 +121,70 @@ class Network(nn.Module):
 
     def documents(self, seen: Seen, bias: Tensor | None = None) -> Documents:
         """The batch ready for walking."""
-        state = (seen.flat - self.flat_mean) / self.flat_scale if self.sees_flat else seen.embeddings
+        if self.sees == "document":
+            state = seen.embeddings
+        else:
+            state = (self._of_scores(seen.flat) - self.seen_mean) / self.seen_scale
         if state is None:
             raise SettingError("a policy that sees document vectors needs them; use sees='flat' with cross-fitting")
         return self.policy.documents(self.dropout(state), seen.flat, bias)
 
-    def scale_flat(self, logits: Tensor) -> None:
-        """Standardise what a policy that sees flat logits sees: by the mean and spread over training documents."""
-        self.flat_mean.copy_(logits.mean(0))
-        self.flat_scale.copy_(logits.std(0, unbiased=False) + 0.3)  # a label that never varies must not be blown up
+    @property
+    def scaled(self) -> bool:
+        """Whether what the policy sees needs no standardising (any more)."""
+        return self.sees == "document" or bool(self.seen_mean.any())
+
+    @torch.no_grad()
+    def scale(self, logits: Tensor) -> None:
+        """Standardise what a policy sees of flat logits: by the mean and spread over training documents."""
+        seen = self._of_scores(logits)
+        self.seen_mean.copy_(seen.mean(0))
+        self.seen_scale.copy_(seen.std(0, unbiased=False) + 0.3)  # a label that never varies must not be blown up
+
+    def _of_scores(self, logits: Tensor) -> Tensor:
+        return logits if self.profile is None else self.profile(logits)
+
+
+def seen_width(sees: str, dim: int, taxonomy: Taxonomy) -> int:
+    """How many numbers a policy sees of a document."""
+    return {"document": dim, "flat": len(taxonomy), "profile": Profile.width(taxonomy)}[sees]
+
+
+class Profile(nn.Module):
+    """How sure the flat model is of a document, whichever labels it is sure of.
+
+    Its best logits in falling order, and for each level and all together the logarithm of how many labels it expects;
+    how clear-cut its probabilities are. A few dozen numbers, from which a policy can learn when to stop without
+    learning documents by heart.
+    """
+
+    BEST = 48
+    by_level: Tensor
+
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        super().__init__()
+        levels = torch.from_numpy(taxonomy.levels).long() - 1
+        parts = F.one_hot(levels, self._levels(taxonomy)).T.float()
+        self.register_buffer("by_level", torch.cat([parts, torch.ones(1, len(taxonomy))]), persistent=False)
+
+    @classmethod
+    def width(cls, taxonomy: Taxonomy) -> int:
+        """How many numbers it is."""
+        return min(cls.BEST, len(taxonomy)) + cls._levels(taxonomy) + 3
+
+    @staticmethod
+    def _levels(taxonomy: Taxonomy) -> int:
+        return int(taxonomy.levels.max(initial=0))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """(B, width) from (B, L) flat logits."""
+        best = logits.topk(min(self.BEST, logits.shape[1]), dim=1).values
+        chances = sigmoid(logits)
+        total = self.by_level[-1:]
+        expected = linear(chances, self.by_level, None)
+        squares = linear(chances * chances, total, None)
+        entropy = linear(F.softplus(logits) - chances * logits, total, None)
+        return torch.cat([best, (torch.cat([expected, squares, entropy], dim=1) + 1e-3).log()], dim=1)
 
 
 def flat_loss(logits: Tensor, gold: Tensor) -> Tensor:
@@ -215,4 +274,14 @@ def evaluating(module: ModuleT) -> Iterator[ModuleT]:
         module.train(was_training)
 
 
-__all__ = ["Member", "Network", "Seen", "evaluating", "flat_loss", "reinforced_loss", "supervised_loss"]
+__all__ = [
+    "Member",
+    "Network",
+    "Profile",
+    "Seen",
+    "evaluating",
+    "flat_loss",
+    "reinforced_loss",
+    "seen_width",
+    "supervised_loss",
+]

@@ -20,7 +20,7 @@ from hilap.card import card
 from hilap.encoders import Encoder, restore
 from hilap.errors import HilapError, ModelError
 from hilap.metrics.report import Report
-from hilap.network import Network
+from hilap.network import Network, seen_width
 from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
 from hilap.storage import Stored, save_folder
 from hilap.taxonomy import Taxonomy
@@ -142,7 +142,7 @@ def _network(stored: Stored, taxonomy: Taxonomy, policy: PolicySettings) -> Netw
         encoders.append(restore(kind["name"], kind["settings"], kind["learned"]))
     if not encoders:
         raise ModelError("it has no encoder")
-    _check_shapes(stored.tensors, len(taxonomy), policy, len(taxonomy) if policy.sees == "flat" else encoders[0].dim)
+    _check_shapes(stored.tensors, len(taxonomy), policy, seen_width(policy.sees, encoders[0].dim, taxonomy))
     with torch.random.fork_rng(devices=[]):
         network = Network(taxonomy, encoders, policy, torch.Generator().manual_seed(0))
     for name, value in network.state_dict().items():
@@ -175,7 +175,8 @@ def _counts(values: Any, documents: Any, n_labels: int) -> NDArray[np.int64]:
 def _history(records: Any) -> list[dict[str, Any]]:
     wanted = {"phase": str, "epoch": int, "select": float}
     for record in records:
-        if any(type(record[name]) is not kind for name, kind in wanted.items()):
+        there = wanted if "select" in record else {"phase": str, "epoch": int}
+        if any(type(record[name]) is not kind for name, kind in there.items()):
             raise ModelError(f"a record of the history needs phase, epoch and select, got {record!r:.200}")
     return [dict(record) for record in records]
 

@@ -49,7 +49,8 @@ class PolicySettings(Settings):
     dag_rule: Literal["ancestors", "any"] = "ancestors"
     label_bias: bool = False  # a learned bias for each label (published code)
     residual: bool = False  # action score = flat logit + A_t s_t (ours)
-    sees: Literal["document", "flat"] = "document"  # e_d is the encoder's vector, or the flat logits (ours)
+    # What e_d is: the encoder's vector, or the flat logits, or a short profile of these (ours).
+    sees: Literal["document", "flat", "profile"] = "document"
     temperature: float = 1.0  # of the softmax; below 1 sampled walks stay near the greedy one (ours)
     state_dropout: float = 0.0  # on what the policy sees (ours)
     start_scale: float = 1.0  # of label and stop embeddings at the start; small lets a residual start at the flat model
@@ -60,7 +61,7 @@ class PolicySettings(Settings):
         _one_of("dag_rule", self.dag_rule, ("ancestors", "any"))
         _truth("label_bias", self.label_bias)
         _truth("residual", self.residual)
-        _one_of("sees", self.sees, ("document", "flat"))
+        _one_of("sees", self.sees, ("document", "flat", "profile"))
         _number("temperature", self.temperature, 1e-3, 1e3)
         _number("state_dropout", self.state_dropout, 0, 0.99)
         _number("start_scale", self.start_scale, 0, 10)
@@ -95,6 +96,8 @@ class TrainSettings(Settings):
     standardise_returns: bool = False  # published code
     stay: bool = False  # published code: a place is its own positive candidate in the supervised loss
     folds: int = 1  # cross-fitting: members of the flat model, each trained without one part (ours)
+    repeats: int = 1  # how often documents are parted into folds, each time with members of their own
+    pool_validation: bool = False  # members learn from validation documents too, which are judged by those that did not
     max_steps: int | None = None  # None: mean + 3 standard deviations of the labels per document
     select: Literal["example_f1", "micro_f1", "macro_f1", "mean"] = "example_f1"  # chooses the epoch
     validation_share: float = 0.1  # held out of the training documents where no validation documents are given
@@ -104,7 +107,7 @@ class TrainSettings(Settings):
         _one_of("variant", self.variant, ("flat", "sl", "hilap"))
         for name in ("flat_epochs", "supervised_epochs", "imitation_epochs", "reinforced_epochs", "seed"):
             _whole(name, getattr(self, name), 0)
-        for name in ("batch_size", "rollouts", "folds"):
+        for name in ("batch_size", "rollouts", "folds", "repeats"):
             _whole(name, getattr(self, name), 1)
         for name in ("patience", "max_steps"):
             if getattr(self, name) is not None:
@@ -127,14 +130,25 @@ class TrainSettings(Settings):
         require(
             self.baseline == "greedy" or self.rollouts > 1, "rollouts", "at least 2 for leave-one-out", self.rollouts
         )
-        for name in ("standardise_returns", "stay"):
+        require(self.folds > 1 or self.repeats == 1, "repeats", "1 unless folds is above 1", self.repeats)
+        cross_fitted = self.folds > 1 or not self.pool_validation
+        require(cross_fitted, "pool_validation", "false unless folds is above 1", self.pool_validation)
+        for name in ("standardise_returns", "stay", "pool_validation"):
             _truth(name, getattr(self, name))
+        self._check_rewards()
+
+    def _check_rewards(self) -> None:
         good = isinstance(self.reward, (str, Mapping)) and len(self.reward) > 0
         require(good, "reward", f"one of {', '.join(REWARDS)}, or several of them with weights", self.reward)
         for name, weight in self.rewards.items():
             _one_of("reward", name, REWARDS)
             _number(f"the weight of reward {name!r}", weight, 0, 1e6)
         require(sum(self.rewards.values()) > 0, "the weights of rewards", "above 0 at least once", self.reward)
+
+    @property
+    def members(self) -> int:
+        """How many encoders with flat heads there are: one for each fold of each repeat."""
+        return self.folds * self.repeats
 
     @property
     def rewards(self) -> dict[str, float]:
@@ -155,7 +169,7 @@ class DecodeSettings(Settings):
     max_labels: int | None = None
     single_path: bool = False
     must_reach_leaf: bool = False
-    probabilities: Literal["beam", "samples"] = "beam"
+    probabilities: Literal["beam", "samples", "flat"] = "beam"  # flat: the flat head's, a child never above its parent
     beam_width: int = 8
     samples: int = 64
 
@@ -171,7 +185,7 @@ class DecodeSettings(Settings):
             require(enough, "max_labels", f"at least min_labels ({self.min_labels})", self.max_labels)
         _truth("single_path", self.single_path)
         _truth("must_reach_leaf", self.must_reach_leaf)
-        _one_of("probabilities", self.probabilities, ("beam", "samples"))
+        _one_of("probabilities", self.probabilities, ("beam", "samples", "flat"))
         _whole("beam_width", self.beam_width, 1)
         _whole("samples", self.samples, 1)
 

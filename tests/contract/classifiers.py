@@ -38,6 +38,16 @@ def every_classifier() -> dict[str, Make]:
         "paper": {"preset": "paper"},
         "original": {"preset": "original"},
         "residual": {"preset": "residual", "folds": 2, "flat_epochs": 3, "rollouts": 2},
+        "pooled": {
+            "preset": "residual",
+            "folds": 2,
+            "repeats": 2,
+            "pool_validation": True,
+            "sees": "profile",
+            "probabilities": "flat",
+            "flat_epochs": 2,
+            "rollouts": 2,
+        },
         "samples": {"imitation_epochs": 1, "probabilities": "samples", "samples": 8, "dag_rule": "ancestors"},
     }
     return {
@@ -46,7 +56,7 @@ def every_classifier() -> dict[str, Make]:
     }
 
 
-WALKING = ("paper", "original", "residual", "samples")  # those with a policy that walks
+WALKING = ("paper", "original", "residual", "pooled", "samples")  # those with a policy that walks
 CONSISTENT = (*WALKING, "sl")
 
 

@@ -339,7 +339,8 @@ def test_validation_documents_may_be_given(name):
     made = MAKERS[name](TREE).fit(X, y, valid=(rest, labels))
     assert made.n_documents_ == len(X)
     assert made.validation_.documents == len(rest)
-    assert made.validation_.scores["example_f1"] == pytest.approx(made.score(rest, labels))
+    if name != "pooled":  # its members have learned from these documents, so it is judged by those that have not
+        assert made.validation_.scores["example_f1"] == pytest.approx(made.score(rest, labels))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from hilap.corpus import Examples
 from hilap.encoders import make
 from hilap.errors import SettingError
-from hilap.network import Network, evaluating, flat_loss, reinforced_loss, supervised_loss
+from hilap.network import Network, Profile, evaluating, flat_loss, reinforced_loss, supervised_loss
 from hilap.policy import Policy, returns, self_critical_loss
 from hilap.settings import PolicySettings
 
@@ -186,10 +186,24 @@ def test_a_policy_sees_standardised_flat_logits(dag):
     network, batch, _ = network_of(dag, sees="flat")
     with evaluating(network):
         logits = network.see(batch).flat
-        network.scale_flat(logits)
+        assert not network.scaled
+        network.scale(logits)
+        assert network.scaled
         expected = (logits - logits.mean(0)) / (logits.std(0, unbiased=False) + 0.3)
         half = F.linear(expected, network.policy.of_document.weight, network.policy.of_document.bias)
         torch.testing.assert_close(network.documents(network.see(batch)).half, half)
+
+
+def test_a_profile_is_the_best_logits_and_what_is_expected_on_each_level(dag):
+    logits = torch.randn(5, len(dag), generator=torch.Generator().manual_seed(3)) * 3
+    found = Profile(dag)(logits).numpy()
+    assert found.shape == (5, Profile.width(dag))
+    for row, profile in zip(logits.double().numpy(), found, strict=True):
+        chances = 1 / (1 + np.exp(-row))
+        levels = [chances[dag.levels == level].sum() for level in range(1, dag.levels.max() + 1)]
+        entropy = -(chances * np.log(chances) + (1 - chances) * np.log(1 - chances)).sum()
+        sums = [*levels, chances.sum(), (chances**2).sum(), entropy]
+        np.testing.assert_allclose(profile, [*sorted(row, reverse=True), *np.log(np.array(sums) + 1e-3)], rtol=1e-4)
 
 
 def test_labels_and_stop_start_small_where_asked(dag):

@@ -66,7 +66,7 @@ BAD: list[tuple[type, dict, str]] = [
     (PolicySettings, {"dag_rule": "all"}, "dag_rule must be one of 'ancestors', 'any', got 'all'"),
     (PolicySettings, {"label_bias": 1}, "label_bias must be true or false, got 1"),
     (PolicySettings, {"residual": "yes"}, "residual must be true or false, got 'yes'"),
-    (PolicySettings, {"sees": "text"}, "sees must be one of 'document', 'flat', got 'text'"),
+    (PolicySettings, {"sees": "text"}, "sees must be one of 'document', 'flat', 'profile', got 'text'"),
     (PolicySettings, {"temperature": 0}, "temperature must be a number between 0.001 and 1000, got 0"),
     (PolicySettings, {"temperature": float("nan")}, "temperature must be a number between 0.001 and 1000, got nan"),
     (PolicySettings, {"state_dropout": 1}, "state_dropout must be a number between 0 and 0.99, got 1"),
@@ -78,8 +78,10 @@ BAD: list[tuple[type, dict, str]] = [
     ),
     *(
         (TrainSettings, {name: 0}, f"{name} must be {WHOLE} 1, got 0")
-        for name in ("batch_size", "rollouts", "folds", "patience", "max_steps")
+        for name in ("batch_size", "rollouts", "folds", "repeats", "patience", "max_steps")
     ),
+    (TrainSettings, {"repeats": 2}, "repeats must be 1 unless folds is above 1, got 2"),
+    (TrainSettings, {"pool_validation": True}, "pool_validation must be false unless folds is above 1, got True"),
     (TrainSettings, {"learning_rate": 11}, "learning_rate must be a number between 0 and 10, got 11"),
     (TrainSettings, {"weight_decay": "1"}, "weight_decay must be a number between 0 and 10, got '1'"),
     (TrainSettings, {"clip": -1}, "clip must be a number between 0 and 1e+06, got -1"),
@@ -136,7 +138,7 @@ BAD: list[tuple[type, dict, str]] = [
     (DecodeSettings, {"min_labels": 3, "max_labels": 2}, "max_labels must be at least min_labels (3), got 2"),
     (DecodeSettings, {"single_path": 1}, "single_path must be true or false, got 1"),
     (DecodeSettings, {"must_reach_leaf": 1}, "must_reach_leaf must be true or false, got 1"),
-    (DecodeSettings, {"probabilities": "exact"}, "probabilities must be one of 'beam', 'samples', got 'exact'"),
+    (DecodeSettings, {"probabilities": "exact"}, "probabilities must be one of 'beam', 'samples', 'flat', got 'exact'"),
     (DecodeSettings, {"beam_width": 0}, f"beam_width must be {WHOLE} 1, got 0"),
     (DecodeSettings, {"samples": 0}, f"samples must be {WHOLE} 1, got 0"),
     (PolicySettings, {"hiden": 1}, "PolicySettings has no 'hiden'; did you mean 'hidden'?"),

@@ -16,11 +16,12 @@ from hilap import HiLAPClassifier
 from hilap.corpus import Examples
 from hilap.encoders import make
 from hilap.errors import HilapError, ModelError
-from hilap.settings import PRESETS, TrainSettings
+from hilap.network import Network, evaluating
+from hilap.settings import PRESETS, PolicySettings, TrainSettings
 from hilap.taxonomy import Taxonomy
 from hilap.training import Phase, Trainer, TrainingData
 from hilap.training.callbacks import Callback, EpochLines, JsonLog, ProgressBar, TensorBoard
-from hilap.training.phases import best_threshold, score_sets
+from hilap.training.phases import ROUGH, Run, best_threshold, plan, score_sets
 
 
 class Watcher(Callback):
@@ -272,6 +273,16 @@ VARIANTS = {
         "baseline": "leave-one-out",
     },
     "residual": {"preset": "residual", "folds": 2, "flat_epochs": 1, "reinforced_epochs": 2, "tune": "example_f1"},
+    "pooled": {
+        "preset": "residual",
+        "folds": 2,
+        "repeats": 2,
+        "pool_validation": True,
+        "sees": "profile",
+        "flat_epochs": 1,
+        "reinforced_epochs": 2,
+        "tune": "mean",
+    },
 }
 
 
@@ -455,3 +466,68 @@ def test_a_flat_model_is_judged_by_the_threshold_it_will_predict_with(tune):
     flat = HiLAPClassifier(variant="flat", flat_epochs=8, tune=tune, seed=0).fit(parts[0], valid=parts[1])
     best = max(record["select"] for record in flat.history_)
     assert flat.validation_.scores["example_f1"] == pytest.approx(best)
+
+
+# -- cross-fitting ----------------------------------------------------------------------------------------------------
+
+
+def cross_fitted(**more) -> tuple[Run, Network]:
+    settings = TrainSettings(folds=3, repeats=2, flat_epochs=2, supervised_epochs=0, reinforced_epochs=0, **more)
+    train, valid = examples(0, 17), examples(1, 8)
+    generator = torch.Generator().manual_seed(0)
+    encoders = [make("mlp", hidden=(4,)).fit(train, generator=generator) for _ in range(settings.members)]
+    network = Network(TREE, encoders, PolicySettings(sees="flat", hidden=3, width=2), generator)
+    data = (TrainingData(train, network.encoder), TrainingData(valid, network.encoder))
+    run = plan(TREE, network, *data, settings)
+    Trainer(settings).run(network, run.phases)
+    return run, network
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_honest_logits_come_from_members_that_have_not_seen_the_document(pooled):
+    run, network = cross_fitted(pool_validation=pooled)
+    run.score_honestly()
+    parts = [(run.train, run.honest), (run.valid, run.honest_valid)] if pooled else [(run.train, run.honest)]
+    first = 0
+    for data, honest in parts:
+        for row in range(len(data)):
+            out = [k for k, fold in enumerate(run.folds) if first + row in fold]
+            assert len(out) == 2  # once in each repeat
+            with evaluating(network):
+                mean = sum(network.members[k](data.batch(np.array([row])))[1][0] for k in out) / 2
+            torch.testing.assert_close(honest[row], mean)
+        first += len(data)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_members_learn_from_what_is_not_in_their_fold(pooled):
+    run, _ = cross_fitted(pool_validation=pooled)
+    everything = set(range(25 if pooled else 17))
+    assert len(run.phases) == len(run.folds) == 6
+    for phase, fold in zip(run.phases, run.folds, strict=True):
+        assert {*phase.rows.tolist()} == everything - {*fold.tolist()}
+        assert (phase.validate is None) == pooled  # not judged by what it learns from
+
+
+def test_where_nothing_judges_the_last_epoch_is_kept():
+    network = torch.nn.Linear(1, 1)
+    weights = []
+
+    def loss(rows, generator, step):
+        weights.append(network.weight.item())
+        return (network(torch.ones(1, 1)) ** 2).sum(), {}
+
+    phase = Phase("p", 3, 0.1, [*network.parameters()], np.arange(2), loss, None)
+    history = Trainer(TrainSettings(batch_size=2)).run(network, [phase])
+    assert [sorted(record) for record in history] == [["epoch", "loss", "phase", "seconds"]] * 3
+    assert network.weight.item() not in weights  # the weights after the last update
+
+
+def test_epochs_are_judged_with_the_stop_bias_they_would_get():
+    settings = {**SMALL, **VARIANTS["residual"], "tune": "mean", "select": "mean", "reinforced_epochs": 3}
+    made = HiLAPClassifier(TREE, **settings).fit(examples(0, 40), valid=examples(1, 30))
+    walks = [record for record in made.history_ if record["phase"] == "reinforced"]
+    assert all(record["stop_bias"] in ROUGH["constant"] and record["prior_bias"] in ROUGH["prior"] for record in walks)
+    scores = made.validation_.scores
+    reached = (scores["micro_f1"] + scores["macro_f1"] + scores["example_f1"]) / 3
+    assert reached >= max(record["select"] for record in walks) - 1e-9  # tuned more closely at the end

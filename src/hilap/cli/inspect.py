@@ -58,5 +58,6 @@ def inspect(model: ModelFolder, json: JsonFlag = False) -> None:
 
 
 def _phase(phase: dict[str, Any]) -> str:
-    best = f"best {phase['best_epoch']} ({100 * phase['best_score']:.2f} %)"
-    return f"{phase['epochs']} epochs, {best}, {phase['seconds']:.1f} s"
+    score = phase["best_score"]
+    kept = "the last kept" if score is None else f"best {phase['best_epoch']} ({100 * score:.2f} %)"
+    return f"{phase['epochs']} epochs, {kept}, {phase['seconds']:.1f} s"

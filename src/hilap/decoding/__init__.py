@@ -5,6 +5,7 @@ Everything here is *independent of the batch*: a document gets the same bits alo
 """
 
 from hilap.decoding.beam import Beams, beam
+from hilap.decoding.coherence import Coherence
 from hilap.decoding.constraints import Constraints
 from hilap.decoding.marginals import marginals
 from hilap.decoding.scoring import steady_scores
@@ -13,6 +14,7 @@ from hilap.decoding.walking import Decision, Decoded, decode, explain, sampled
 
 __all__ = [
     "Beams",
+    "Coherence",
     "Constraints",
     "Decision",
     "Decoded",

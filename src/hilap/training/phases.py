@@ -8,8 +8,8 @@ reinforced  HiLAP (Sections 2.2 and 3.2): O_RL + alpha O_SL
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hilap.decoding import StopBias, tune_stop_bias
 from hilap.metrics import flat as flat_metrics
 from hilap.network import Network, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
 from hilap.policy import greedy, imitation_loss, sampler
@@ -29,6 +30,8 @@ from hilap.training.trainer import Phase
 PREDICT_BATCH = 256
 THRESHOLDS = tuple(n / 100 for n in (*range(2, 50, 2), *range(50, 95, 10)))
 """Where the threshold of a flat model, or of HiLAP-SL, is looked for."""
+ROUGH = {"constant": (-0.4, -0.2, 0.0, 0.2, 0.4), "prior": (0.0, 0.1, 0.2)}
+"""Where the stop bias is looked for after every epoch; after the last one it is looked for more closely."""
 ENTROPY_DECAY, ENTROPY_EVERY = 0.9, 500  # of the published code
 
 
@@ -42,16 +45,47 @@ class Run:
     valid: TrainingData
     settings: TrainSettings
     max_steps: int
-    folds: list[NDArray[np.int64]]
+    folds: list[NDArray[np.int64]]  # what each member does not see; validation documents count on from training ones
     fixed_threshold: float | None = None  # of the flat model, where it is not tuned
+    tune: str | None = None  # walks are judged with the stop bias that is best for this metric
     honest: Tensor | None = None  # (n, L) flat logits of training documents by members that have not seen them
+    honest_valid: Tensor | None = None  # the same of validation documents, where members learn from these too
     threshold: float = 0.5  # of the flat model, tuned on validation documents
+    phases: list[Phase] = field(default_factory=list)
 
     def see(self, rows: NDArray[np.int64]) -> Seen:
         """What the network makes of training documents: fixed honest logits with cross-fitting, else encoded now."""
         if self.honest is not None:
             return Seen(None, self.honest[rows])
         return self.network.see(self.train.batch(rows))
+
+    def see_valid(self, rows: NDArray[np.int64]) -> Seen:
+        """The same of validation documents."""
+        if self.honest_valid is not None:
+            return Seen(None, self.honest_valid[rows])
+        return self.network.see(self.valid.batch(rows))
+
+    def score_honestly(self) -> None:
+        """With cross-fitting: flat logits by members that have not seen the document; the mean over repeats."""
+        if self.settings.folds == 1 or self.honest is not None:
+            return
+        honest = torch.zeros(sum(map(len, self.folds)) // self.settings.repeats, len(self.taxonomy))
+        with evaluating(self.network) as network:
+            for member, fold in zip(network.members, self.folds, strict=True):
+                for block in np.array_split(fold, max(1, len(fold) // PREDICT_BATCH)):
+                    for data, rows, which in self.parts(block):
+                        honest[block[which]] += member(data.batch(rows))[1]
+        honest /= self.settings.repeats
+        self.honest = honest[: len(self.train)]
+        if self.settings.pool_validation:
+            self.honest_valid = honest[len(self.train) :]
+
+    def parts(self, rows: NDArray[np.int64]) -> Iterator[tuple[TrainingData, NDArray[np.int64], NDArray[np.int64]]]:
+        """Rows of the documents that members learn from, by where they are: data, rows there, which of the given."""
+        inside = rows < len(self.train)
+        for data, chosen, first in ((self.train, inside, 0), (self.valid, ~inside, len(self.train))):
+            if chosen.any():
+                yield data, rows[chosen] - first, np.flatnonzero(chosen)
 
 
 def plan(
@@ -62,25 +96,36 @@ def plan(
     settings: TrainSettings,
     *,
     threshold: float | None = None,
-) -> list[Phase]:
-    """The phases that the settings ask for.
+    tune: str | None = None,
+) -> Run:
+    """The phases that the settings ask for, and what they share.
 
-    `threshold` is what a flat model will predict with, so that its epochs are judged by it; None tunes it every time.
+    Parameters
+    ----------
+    taxonomy, network, train, valid, settings
+        What is trained, on what, how.
+    threshold
+        What a flat model will predict with, so that its epochs are judged by it; None tunes it every time.
+    tune
+        The metric that the stop bias will be tuned for, so that epochs are judged by that too; None leaves it alone.
     """
     rng = np.random.default_rng([settings.seed, 17])
-    folds = np.array_split(rng.permutation(len(train)), settings.folds)
-    max_steps = settings.max_steps or train.most_steps()
-    run = Run(taxonomy, network, train, valid, settings, max_steps, [np.sort(fold) for fold in folds], threshold)
+    pool = len(train) + (len(valid) if settings.pool_validation else 0)
+    parted = [np.array_split(rng.permutation(pool), settings.folds) for _ in range(settings.repeats)]
+    folds = [np.sort(fold) for folds in parted for fold in folds]
+    run = Run(taxonomy, network, train, valid, settings, settings.max_steps or train.most_steps(), folds, threshold)
+    run.tune = tune
     phases: list[Phase] = []
     if settings.flat_epochs:
-        phases += [_flat(run, k) for k in range(settings.folds)]
+        phases += [_flat(run, k) for k in range(len(folds))]
     if settings.variant != "flat" and settings.supervised_epochs:
         phases.append(_supervised(run))
     if settings.variant == "hilap" and settings.imitation_epochs:
         phases.append(_imitation(run))
     if settings.variant == "hilap" and settings.reinforced_epochs:
         phases.append(_reinforced(run))
-    return [phase for phase in phases if phase.parameters]
+    run.phases = [phase for phase in phases if phase.parameters]
+    return run
 
 
 # -- the phases -----------------------------------------------------------------------------------------------------
@@ -89,20 +134,22 @@ def plan(
 def _flat(run: Run, k: int) -> Phase:
     member = run.network.members[k]
     single = run.settings.folds == 1
-    rows = np.arange(len(run.train)) if single else np.setdiff1d(np.arange(len(run.train)), run.folds[k])
+    everything = np.sort(np.concatenate(run.folds[: run.settings.folds]))
+    rows = everything if single else np.setdiff1d(everything, run.folds[k])
 
     def loss(batch: NDArray[np.int64], generator: torch.Generator, step: int) -> tuple[Tensor, dict[str, float]]:
-        logits = member(run.train.batch(batch))[1]
-        return flat_loss(logits, run.train.gold(batch)).mean() / len(run.taxonomy), {}
+        losses = [flat_loss(member(data.batch(rows))[1], data.gold(rows)) for data, rows, _ in run.parts(batch)]
+        return torch.cat(losses).mean() / len(run.taxonomy), {}
 
     return Phase(
-        name="flat" if single else f"flat {k + 1}/{run.settings.folds}",
+        name="flat" if single else f"flat {k + 1}/{len(run.folds)}",
         epochs=run.settings.flat_epochs,
         learning_rate=run.settings.learning_rate,
         parameters=list(member.parameters()),
         rows=rows,
         loss=loss,
-        validate=lambda: _judge_flat(run, lambda batch: member(batch)[1]),
+        # Judged by documents it learns from, the most overfitted epoch would win: then the last one is kept.
+        validate=None if run.settings.pool_validation else lambda: _judge_flat(run, lambda batch: member(batch)[1]),
     )
 
 
@@ -217,9 +264,10 @@ def _learning(run: Run) -> list[nn.Parameter]:
 
 def _begin_policy(run: Run, generator: torch.Generator) -> None:
     """A fresh stop embedding (Section 3.1); a residual policy's stop starts at the logit of the tuned threshold."""
+    _prepare_policy(run)
     policy = run.network.policy
     if policy.residual and policy.bias is not None:
-        _judge_flat(run, lambda batch: run.network.see(batch).flat)
+        _judge_flat(run, None)
         with torch.no_grad():
             policy.bias[policy.stop] = float(np.log(run.threshold / (1 - run.threshold)))
     else:
@@ -228,16 +276,10 @@ def _begin_policy(run: Run, generator: torch.Generator) -> None:
 
 def _prepare_policy(run: Run) -> None:
     """Score training documents by members that have not seen them, and standardise what the policy sees."""
-    if run.settings.folds > 1 and run.honest is None:
-        with evaluating(run.network) as network:
-            honest = torch.empty(len(run.train), len(run.taxonomy))
-            for member, fold in zip(network.members, run.folds, strict=True):
-                for rows in np.array_split(fold, max(1, len(fold) // PREDICT_BATCH)):
-                    honest[rows] = member(run.train.batch(rows))[1]
-        run.honest = honest
-    if run.network.sees_flat and not bool(run.network.flat_mean.any()):
+    run.score_honestly()
+    if not run.network.scaled:
         logits = run.honest if run.honest is not None else _logits(run, run.train, lambda b: run.network.see(b).flat)
-        run.network.scale_flat(logits)
+        run.network.scale(logits)
 
 
 # -- judging --------------------------------------------------------------------------------------------------------
@@ -246,23 +288,46 @@ def _prepare_policy(run: Run) -> None:
 def _judge(run: Run, sets: Callable[[Network, Seen], Tensor]) -> dict[str, float]:
     """Scores of predicted sets on the validation documents."""
     with evaluating(run.network) as network:
-        found = [sets(network, network.see(run.valid.batch(rows))).numpy() for rows in _blocks(len(run.valid))]
+        found = [sets(network, run.see_valid(rows)).numpy() for rows in _blocks(len(run.valid))]
     return score_sets(run.valid.labels, np.concatenate(found), run.settings.select)
 
 
 def _judge_walk(run: Run) -> dict[str, float]:
-    """Scores of the greedy walk."""
-    return _judge(
-        run,
-        lambda network, seen: (
-            network.policy.rollout(network.documents(seen), None, choose=greedy, max_steps=run.max_steps).placed
-        ),
-    )
+    """Scores of the greedy walk; where the stop bias will be tuned, with a roughly tuned one."""
+    if run.tune is None:
+        return score_sets(run.valid.labels, _walked(run, StopBias()), run.settings.select)
+    found: dict[StopBias, NDArray[np.bool_]] = {}
+
+    def sets(bias: StopBias) -> NDArray[np.bool_]:
+        found[bias] = _walked(run, bias)
+        return found[bias]
+
+    best = tune_stop_bias(sets, run.valid.labels, metric=run.tune, grids=ROUGH, refinements=0).bias
+    scores = score_sets(run.valid.labels, found[best], run.settings.select)
+    return {**scores, "stop_bias": best.constant, "prior_bias": best.prior}
 
 
-def _judge_flat(run: Run, logits_of: Callable[[Any], Tensor]) -> dict[str, float]:
-    """Scores of the flat model with the threshold it will have, or with its best one, which is kept."""
-    probabilities = _logits(run, run.valid, logits_of).sigmoid().numpy()
+def _walked(run: Run, bias: StopBias) -> NDArray[np.bool_]:
+    """(n, L) the sets of greedy walks of the validation documents."""
+    added = None if bias == StopBias() else bias.vector(run.taxonomy, run.train.label_counts(), len(run.train))
+    with evaluating(run.network) as network:
+        found = [
+            network.policy.rollout(
+                network.documents(run.see_valid(rows), added), None, choose=greedy, max_steps=run.max_steps
+            ).placed
+            for rows in _blocks(len(run.valid))
+        ]
+    return torch.cat(found).numpy()
+
+
+def _judge_flat(run: Run, logits_of: Callable[[Any], Tensor] | None) -> dict[str, float]:
+    """Scores of a member, or of all together, with the threshold it will have, or its best one, which is kept."""
+    if logits_of is None:
+        with evaluating(run.network):
+            logits = torch.cat([run.see_valid(rows).flat for rows in _blocks(len(run.valid))])
+    else:
+        logits = _logits(run, run.valid, logits_of)
+    probabilities = logits.sigmoid().numpy()
     if run.fixed_threshold is not None:
         return score_sets(run.valid.labels, probabilities > run.fixed_threshold, run.settings.select)
     run.threshold, scores = best_threshold(run.valid.labels, probabilities, run.settings.select)

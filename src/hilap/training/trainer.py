@@ -35,8 +35,8 @@ class Phase:
     rows: NDArray[np.int64]
     loss: Callable[[NDArray[np.int64], torch.Generator, int], tuple[Tensor, dict[str, float]]]
     """Documents' rows, a generator, the number of updates so far -> the loss of this batch, and figures to report."""
-    validate: Callable[[], dict[str, float]]
-    """Scores on the validation documents; the one called `select` chooses the epoch."""
+    validate: Callable[[], dict[str, float]] | None
+    """Scores on the validation documents; the one called `select` chooses the epoch. None: the last one is kept."""
     begin: Callable[[torch.Generator], None] = lambda generator: None
     """Before the first epoch, once: may change weights."""
     setup: Callable[[], None] = lambda: None
@@ -115,7 +115,7 @@ class Trainer:
             callback.on_phase(phase.name, phase.epochs, len(phase.rows), progress.epochs_done)
         if progress.epochs_done == 0:
             best = _copy(network)
-            if phase.keep_start:
+            if phase.keep_start and phase.validate is not None:
                 scores = phase.validate()
                 progress.best_score = scores["select"]
                 progress.history.append({"phase": phase.name, "epoch": 0, **scores})
@@ -128,10 +128,11 @@ class Trainer:
             _load_optimizer(optimizer, moments)
         while progress.epochs_done < phase.epochs and not self._patience_is_out(progress):
             record = self._epoch(phase, progress, optimizer)
-            scores = phase.validate()
+            scores = {} if phase.validate is None else phase.validate()
             progress.epochs_done += 1
-            if progress.best_score is None or scores["select"] > progress.best_score:
-                progress.best_score, progress.best_epoch = scores["select"], progress.epochs_done
+            score = scores.get("select")
+            if score is None or progress.best_score is None or score > progress.best_score:
+                progress.best_score, progress.best_epoch = score, progress.epochs_done
                 best = _copy(network)
             record |= scores
             progress.history.append(record)
