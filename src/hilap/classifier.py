@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from hilap import decoding, saving
 from hilap.corpus import Examples
 from hilap.corpus.splits import split_rows
-from hilap.encoders import ENCODERS, Encoder, make
+from hilap.encoders import Encoder, make
 from hilap.errors import HilapError, ModelError, SettingError, did_you_mean
 from hilap.inputs import check_taxonomy, examples_of
 from hilap.metrics.counts import document_counts
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 BLOCK = 256  # documents decoded at a time
+DEFAULT_ENCODERS = {"features": "mlp", "texts": "tfidf"}
 WALKS_ONLY = ("stop_bias", "prior_bias", "level_bias", "min_labels", "max_labels", "single_path", "must_reach_leaf")
 
 
@@ -258,7 +259,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options = self.encoder_options
         if options is not None and not (isinstance(options, Mapping) and all(isinstance(k, str) for k in options)):
             raise SettingError(f"encoder_options must be names with values, got {options!r}")
-        kinds = [*ENCODERS] if self.encoder is None else [self.encoder]  # without a name the documents decide later
+        kinds = list(DEFAULT_ENCODERS.values()) if self.encoder is None else [self.encoder]  # documents decide later
         faults = []
         for kind in kinds:
             try:
@@ -284,9 +285,10 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         callbacks: Sequence[Callback],
     ) -> Run:
         generator = torch.Generator().manual_seed(settings.seed)
-        encoder = self.encoder or ("mlp" if train.features is not None else "tfidf")
+        encoder = self.encoder or DEFAULT_ENCODERS["texts" if train.features is None else "features"]
         made = make(encoder, **(self.encoder_options or {}))
-        encoders = [copy.deepcopy(made).fit(train, generator=generator) for _ in range(settings.members)]
+        first = copy.deepcopy(made).fit(train, generator=generator)
+        encoders = [first, *(first.sibling(train, generator=generator) for _ in range(settings.members - 1))]
         with torch.random.fork_rng(
             devices=[]
         ):  # layers draw weights when made; they are drawn again from the generator
@@ -362,14 +364,14 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The walk of each document: at every step, the probabilities of all open actions and the one taken."""
         self._check_walks("explain")
         walks: list[tuple[Step, ...]] = []
-        for _, documents, n in self._documents(self._read(X)):
+        for _, documents, n in self.documents(self._read(X)):
             for doc in range(n):
                 steps = decoding.explain(
                     self.network_.policy,
                     documents,
                     doc,
                     max_steps=self.max_steps_,
-                    constraints=self._constraints(self.decode_),
+                    constraints=self.constraints(self.decode_),
                 )
                 walks.append(tuple(self._named(step) for step in steps))
         return walks
@@ -414,6 +416,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parameters = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
         if isinstance(self.encoder, Encoder):
             parameters["encoder"] = {"name": self.encoder.name, "settings": self.encoder.settings()}
+        if self.encoder_options is not None:  # what the encoder does not keep is about this machine, such as a cache
+            kept = self.network_.encoder.settings()
+            parameters["encoder_options"] = {k: v for k, v in self.encoder_options.items() if k in kept}
         if self.taxonomy is not None:
             parameters["taxonomy"] = True  # it is stored once, as what the classifier was trained on
         trained = saving.Trained(
@@ -479,7 +484,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         return examples_of(X, None, self.taxonomy_)
 
-    def _documents(
+    def documents(
         self, examples: Examples, honest: torch.Tensor | None = None
     ) -> Iterator[tuple[Seen, Documents, int]]:
         """Blocks of documents as the network sees them, ready for walking, and how many of the rows are real.
@@ -500,7 +505,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _sets(self, examples: Examples, honest: torch.Tensor | None = None) -> sparse.csr_array:
         """(n, L) the predicted sets."""
-        blocks = [self._placed(seen, documents)[:n] for seen, documents, n in self._documents(examples, honest)]
+        blocks = [self._placed(seen, documents)[:n] for seen, documents, n in self.documents(examples, honest)]
         found = torch.cat(blocks).numpy() if blocks else np.zeros((0, len(self.taxonomy_)), dtype=bool)
         return sparse.csr_array(found.astype(np.int32))
 
@@ -512,13 +517,13 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             policy = self.network_.policy
             return policy.top_down(documents, threshold=decode.threshold, scores=decoding.steady_scores(policy))
         return decoding.decode(
-            self.network_.policy, documents, max_steps=self.max_steps_, constraints=self._constraints(decode)
+            self.network_.policy, documents, max_steps=self.max_steps_, constraints=self.constraints(decode)
         ).placed
 
     def _probabilities(self, examples: Examples, honest: torch.Tensor | None = None) -> Iterator[torch.Tensor]:
         decode, variant = self.decode_, self.train_settings_.variant
         coherent = decoding.Coherence(self.taxonomy_)
-        for seen, documents, n in self._documents(examples, honest):
+        for seen, documents, n in self.documents(examples, honest):
             if variant == "flat":
                 yield sigmoid(seen.flat)[:n]
             elif variant == "sl":
@@ -535,7 +540,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     samples=decode.samples,
                     max_steps=self.max_steps_,
                     generator=torch.Generator().manual_seed(self.train_settings_.seed),  # the same in every batch
-                    constraints=self._constraints(decode),
+                    constraints=self.constraints(decode),
                 )[:n].float()
 
     def _marginals(self, examples: Examples, honest: torch.Tensor | None = None) -> NDArray[np.float32]:
@@ -549,7 +554,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return bias.vector(self.taxonomy_, self.label_counts_, self.n_documents_)
 
     @staticmethod
-    def _constraints(decode: DecodeSettings) -> decoding.Constraints | None:
+    def constraints(decode: DecodeSettings) -> decoding.Constraints | None:
+        """What every walk has to keep to; None where nothing is asked."""
         given = decoding.Constraints(
             min_labels=decode.min_labels,
             max_labels=decode.max_labels,

@@ -78,7 +78,7 @@ def test_make_takes_a_name_with_options_or_an_encoder():
     ("given", "options", "message"),
     [
         ("tfidff", {}, "there is no encoder 'tfidff'; did you mean 'tfidf'?"),
-        ("qqq", {}, "there is no encoder 'qqq'; there are: mlp, tfidf; or give an Encoder of your own"),
+        ("qqq", {}, "there is no encoder 'qqq'; there are: mlp, tfidf, .*; or give an Encoder of your own"),
         (3, {}, "there is no encoder 3; there are: mlp, tfidf"),
         ("mlp", {"hiden": 3}, "the mlp encoder has no setting 'hiden'; did you mean 'hidden'?"),
         ("mlp", {"qqq": 3}, "no setting 'qqq'; it has: hidden, standardise, dropout, input_dropout"),

@@ -531,3 +531,13 @@ def test_epochs_are_judged_with_the_stop_bias_they_would_get():
     scores = made.validation_.scores
     reached = (scores["micro_f1"] + scores["macro_f1"] + scores["example_f1"]) / 3
     assert reached >= max(record["select"] for record in walks) - 1e-9  # tuned more closely at the end
+
+
+def test_parameters_learn_with_their_share_of_the_rate():
+    fast, slow = (nn.Parameter(torch.ones(1)) for _ in range(2))
+    module = nn.ParameterList([fast, slow])
+    loss = lambda rows, generator, step: ((fast + slow).sum() * 3.0, {})  # noqa: E731
+    phase = Phase("p", 1, 0.1, [fast, slow], np.arange(2), loss, None, shares={slow: 0.01})
+    Trainer(TrainSettings(batch_size=2, weight_decay=0)).run(module, [phase])
+    assert 1 - fast.item() == pytest.approx(0.1, rel=1e-3)  # Adam's first step is the learning rate
+    assert 1 - slow.item() == pytest.approx(0.001, rel=1e-3)

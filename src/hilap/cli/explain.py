@@ -1,4 +1,4 @@
-"""`hilap explain`: the walk of one document, step by step."""
+"""`hilap explain`: the walk of one document, step by step, and the words that spoke for its labels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,22 @@ if TYPE_CHECKING:
     from hilap.corpus import Corpus, Examples
 
 _BAR = 20
+_WORD_BAR = 10
+_ONE = "one document is needed: TEXT, or --features, or --from FILE --id ID"
 
 
 def explain(
     model: ModelFolder,
-    words: Annotated[str | None, typer.Argument(metavar="TEXT", help="The document.", show_default=False)] = None,
+    document_text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="The document.", show_default=False)
+    ] = None,
     numbers: Annotated[
         str | None, typer.Option("--features", help='The document as features, "1,2.5,?"; `?` where one is missing.')
     ] = None,
     source: Annotated[str | None, typer.Option("--from", help="Take the document from this corpus.")] = None,
     document: Annotated[str | None, typer.Option("--id", help="The document's id there.")] = None,
-    top: Annotated[int, typer.Option(min=1, help="Show so many of the actions that were open.")] = 5,
+    top: Annotated[int, typer.Option(min=1, help="Show so many of the actions that were open, and of the words.")] = 5,
+    words: Annotated[bool, typer.Option(help="Say which words of a text spoke for each of its labels.")] = True,
     set_: DecodeSet = None,
     format: FormatOption = None,
     text: TextColumn = "text",
@@ -33,9 +38,10 @@ def explain(
     feature_columns: Annotated[str | None, typer.Option(help="Columns of features there, as a,b or f*.")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Show how a document is placed: at every step, where it stands and what it could do."""
-    if sum(given is not None for given in (words, numbers, source)) != 1:
-        raise SettingError("one document is needed: TEXT, or --features, or --from FILE --id ID")
+    """Show how a document is placed: where it stands at every step, what it could do, and which words spoke for it."""
+    direct = document_text is not None or numbers is not None
+    if direct == (source is not None):
+        raise SettingError(_ONE)
     if (document is None) != (source is None):
         raise SettingError("--from and --id go together: which document of which corpus")
     classifier = open_model(model, set_)
@@ -43,13 +49,58 @@ def explain(
         corpus = open_documents(source, classifier, format=format, text=text, id=id_column, features=feature_columns)
         example: Any = _found(corpus, str(document), classifier)
     else:
-        example = [words] if words is not None else [_parsed(numbers or "")]
-    walk = classifier.explain(example)[0]
+        example = _given(classifier, document_text, numbers)
+    _report(classifier, example, top=top, words=words, json=json)
+
+
+def _report(classifier: Any, example: Examples, *, top: int, words: bool, json: bool) -> None:
     prediction = classifier.predict_labels(example)[0]
+    spoken = _words(classifier, example, top) if words else None
+    walk = classifier.explain(example)[0] if _walks(classifier) or spoken is None else ()
     if json:
-        print_json({**prediction.to_json(), "walk": [step.to_json() for step in walk]})
-    else:
-        _print_walk(walk, prediction, classifier.taxonomy_, top)
+        value = {**prediction.to_json(), "walk": [step.to_json() for step in walk]}
+        if spoken is not None:
+            value["words"] = {label: [scored.to_json() for scored in scores] for label, scores in spoken.items()}
+        print_json(value)
+        return
+    _print_walk(walk, classifier.taxonomy_, top)
+    labels = ", ".join(f"{scored.name} {scored.probability:.2f}" for scored in prediction.labels) or "no label"
+    console().print(f"labels: {labels}", markup=False)
+    if spoken:
+        _print_words(prediction, spoken)
+
+
+def _walks(classifier: Any) -> bool:
+    settings = getattr(classifier, "train_settings_", None)
+    return settings is not None and settings.variant == "hilap"
+
+
+def _reads(classifier: Any) -> tuple[str, ...]:
+    network = getattr(classifier, "network_", None)
+    reads: tuple[str, ...] = ("texts",) if network is None else network.encoder.reads
+    return reads
+
+
+def _words(classifier: Any, example: Examples, top: int) -> Any:
+    """The words that spoke for each label; None where the classifier reads no text, or the document has none."""
+    if example.texts is None or "texts" not in _reads(classifier):
+        return None
+    from hilap.attribution import words
+
+    row = example[0].features if "features" in _reads(classifier) else None
+    return words(classifier, example.texts[0], features=row, top=top)
+
+
+def _given(classifier: Any, text: str | None, numbers: str | None) -> Examples:
+    """The document of the command line; both kinds only for a classifier that reads both."""
+    import numpy as np
+
+    from hilap.corpus import Examples
+
+    if text is not None and numbers is not None and len(_reads(classifier)) < 2:
+        raise SettingError(f"{_ONE}; this model reads {_reads(classifier)[0]} only")
+    row = None if numbers is None else np.array([_parsed(numbers)], dtype=np.float32)
+    return Examples.of(classifier.taxonomy_, [[]], texts=None if text is None else [text], features=row)
 
 
 def _parsed(numbers: str) -> list[float]:
@@ -70,7 +121,7 @@ def _found(corpus: Corpus, document: str, classifier: Any) -> Examples:
     raise CorpusError(f"{corpus.name}: there is no document {document!r}; look at its ids")
 
 
-def _print_walk(walk: Any, prediction: Any, taxonomy: Any, top: int) -> None:
+def _print_walk(walk: Any, taxonomy: Any, top: int) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -91,5 +142,20 @@ def _print_walk(walk: Any, prediction: Any, taxonomy: Any, top: int) -> None:
         out.print(table)
         if len(options) > top:
             out.print(f"     {len(options) - top:,} more were open", style="dim")
-    labels = ", ".join(f"{scored.name} {scored.probability:.2f}" for scored in prediction.labels) or "no label"
-    out.print(f"labels: {labels}", markup=False)
+
+
+def _print_words(prediction: Any, spoken: Any) -> None:
+    """A line of bars for each label: the words that it would lose most without."""
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console()
+    largest = max((abs(scored.score) for scores in spoken.values() for scored in scores), default=0.0) or 1.0
+    for placed in prediction.labels:
+        out.print(Text(f"words for {placed.name}", style="bold"))
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for scored in spoken[placed.label]:
+            bar = "█" * round(_WORD_BAR * abs(scored.score) / largest)
+            style = "green" if scored.score > 0 else "red"
+            table.add_row(Text(f"    {scored.score:+.2f}"), Text(bar.ljust(_WORD_BAR), style), Text(scored.word))
+        out.print(table)

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from hilap.encoders.base import Encoder, Prepared, checked_options
+from hilap.encoders.base import Encoder, Prepared, checked_options, parameter_rates
+from hilap.encoders.bowcnn import BowCNN
+from hilap.encoders.han import HAN
+from hilap.encoders.hashed import Hashed
 from hilap.encoders.mlp import MLP
+from hilap.encoders.own import ModuleEncoder
+from hilap.encoders.several import Several
+from hilap.encoders.static import Static
+from hilap.encoders.textcnn import TextCNN
 from hilap.encoders.tfidf import TfIdf
+from hilap.encoders.transformer import Transformer
 from hilap.errors import SettingError, did_you_mean
 
-ENCODERS: dict[str, type[Encoder]] = {"mlp": MLP, "tfidf": TfIdf}
+ENCODERS: dict[str, type[Encoder]] = {
+    "mlp": MLP,
+    "tfidf": TfIdf,
+    "textcnn": TextCNN,
+    "han": HAN,
+    "bowcnn": BowCNN,
+    "several": Several,
+    "transformer": Transformer,
+    "static": Static,
+    "hashed": Hashed,
+}
 """The encoders by name. One of your own is put here too, so that its models can be opened again."""
 
 
@@ -55,4 +73,21 @@ def restore(name: str, settings: Any, learned: Any) -> Encoder:
     return _named(name).restore(settings, learned)
 
 
-__all__ = ["ENCODERS", "MLP", "Encoder", "Prepared", "TfIdf", "make", "restore"]
+__all__ = [
+    "ENCODERS",
+    "HAN",
+    "MLP",
+    "BowCNN",
+    "Encoder",
+    "Hashed",
+    "ModuleEncoder",
+    "Prepared",
+    "Several",
+    "Static",
+    "TextCNN",
+    "TfIdf",
+    "Transformer",
+    "make",
+    "parameter_rates",
+    "restore",
+]

@@ -7,6 +7,7 @@ makes one vector a document, with gradients.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -50,6 +51,11 @@ class Encoder(nn.Module, ABC):
     _dim: int | None = None
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        """What it needs of a document: `texts`, `features`, or both."""
+        return ("texts",)
+
+    @property
     def dim(self) -> int:
         """The width of a document's vector; known once the encoder is fitted."""
         if self._dim is None:
@@ -87,9 +93,30 @@ class Encoder(nn.Module, ABC):
     def restore(cls, settings: Mapping[str, Json], learned: Mapping[str, Json]) -> Self:
         """An encoder of the same shape, ready for `load_state_dict`. Both mappings may come from a stranger's file."""
 
+    def rates(self) -> dict[str, float]:
+        """The beginning of a parameter's name -> the share of the learning rate it learns with; others take all."""
+        return {}
+
+    def sibling(self, examples: Examples, *, generator: torch.Generator) -> Self:
+        """Another encoder, fitted on the same documents, with weights of its own: a further member of a network.
+
+        It encodes what this one has prepared, and need not be able to prepare documents itself.
+        """
+        return copy.deepcopy(self).fit(examples, generator=generator)
+
     def check_fitted(self) -> None:
         """Raise an error where `fit` has not been called."""
         _ = self.dim
+
+
+def parameter_rates(module: nn.Module) -> dict[nn.Parameter, float]:
+    """The parameters of all encoders in a module that learn with a share of the learning rate only, and that share."""
+    found: dict[nn.Parameter, float] = {}
+    encoders = [part for part in module.modules() if isinstance(part, Encoder)]
+    for encoder in reversed(encoders):  # an encoder of encoders speaks last
+        for start, share in encoder.rates().items():
+            found |= {weight: share for name, weight in encoder.named_parameters() if name.startswith(start)}
+    return found
 
 
 def checked_options(encoder: type[Encoder], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,6 +144,17 @@ def check_share(name: str, value: object) -> None:
     """Require a share that can be dropped: from 0 to below 1."""
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
     require(good, name, "a number from 0 to below 1", value)
+
+
+def check_rate(name: str, value: object) -> None:
+    """Require a share of the learning rate: above 0, at most 1."""
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1
+    require(good, name, "a number above 0, at most 1", value)
+
+
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Require one of some words."""
+    require(isinstance(value, str) and value in allowed, name, "one of " + ", ".join(map(repr, allowed)), value)
 
 
 def texts_of(examples: Examples, encoder: str) -> list[str]:

@@ -72,6 +72,11 @@ class MLP(Encoder):
         self.dropout = float(dropout)
         self.input_dropout = float(input_dropout)
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Features."""
+        return ("features",)
+
     def fit(self, examples: Examples, *, generator: torch.Generator) -> Self:
         """Take the means and deviations of the training data, and draw the weights."""
         rows = _checked(features_of(examples, self.name), examples)

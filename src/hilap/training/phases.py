@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hilap.decoding import StopBias, tune_stop_bias
+from hilap.encoders import parameter_rates
 from hilap.metrics import flat as flat_metrics
 from hilap.network import Network, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
 from hilap.policy import greedy, imitation_loss, sampler
@@ -145,7 +146,8 @@ def _flat(run: Run, k: int) -> Phase:
         name="flat" if single else f"flat {k + 1}/{len(run.folds)}",
         epochs=run.settings.flat_epochs,
         learning_rate=run.settings.learning_rate,
-        parameters=list(member.parameters()),
+        parameters=[weight for weight in member.parameters() if weight.requires_grad],
+        shares=parameter_rates(member),
         rows=rows,
         loss=loss,
         # Judged by documents it learns from, the most overfitted epoch would win: then the last one is kept.
@@ -172,6 +174,7 @@ def _supervised(run: Run) -> Phase:
         epochs=run.settings.supervised_epochs,
         learning_rate=run.settings.learning_rate,
         parameters=_learning(run),
+        shares=parameter_rates(run.network),
         rows=np.arange(len(run.train)),
         loss=loss,
         validate=lambda: _judge(run, lambda network, seen: network.policy.top_down(network.documents(seen))),
@@ -192,6 +195,7 @@ def _imitation(run: Run) -> Phase:
         epochs=run.settings.imitation_epochs,
         learning_rate=run.settings.learning_rate,
         parameters=_learning(run),
+        shares=parameter_rates(run.network),
         rows=np.arange(len(run.train)),
         loss=loss,
         validate=lambda: _judge_walk(run),
@@ -237,6 +241,7 @@ def _reinforced(run: Run) -> Phase:
         epochs=settings.reinforced_epochs,
         learning_rate=settings.learning_rate if rate is None else rate,
         parameters=_learning(run),
+        shares=parameter_rates(run.network),
         rows=np.arange(len(run.train)),
         loss=loss,
         validate=lambda: _judge_walk(run),
@@ -259,7 +264,8 @@ def _mixed_in(run: Run, documents: Any, seen: Seen, gold: Tensor) -> Tensor:
 
 def _learning(run: Run) -> list[nn.Parameter]:
     """The weights that learn beside the policy: the encoder too, unless its scores are fixed by cross-fitting."""
-    return list((run.network if run.settings.folds == 1 else run.network.policy).parameters())
+    learning = run.network if run.settings.folds == 1 else run.network.policy
+    return [weight for weight in learning.parameters() if weight.requires_grad]
 
 
 def _begin_policy(run: Run, generator: torch.Generator) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,15 @@ class Phase:
     """Before the first epoch, and again when a run is resumed: must not change weights."""
     keep_start: bool = False
     """Whether the weights at the start may turn out to be the best."""
+    shares: Mapping[nn.Parameter, float] = field(default_factory=dict)
+    """Parameters that learn with a share of the learning rate only, such as a pretrained encoder's."""
+
+    def groups(self) -> list[dict[str, Any]]:
+        """The parameters by the share of the learning rate they learn with, for an optimizer."""
+        by_share: dict[float, list[nn.Parameter]] = {}
+        for parameter in self.parameters:
+            by_share.setdefault(self.shares.get(parameter, 1.0), []).append(parameter)
+        return [{"params": some, "share": share} for share, some in by_share.items()]
 
 
 @dataclass
@@ -122,7 +131,7 @@ class Trainer:
                 for callback in self.callbacks:
                     callback.on_epoch(progress.history[-1])
         optimizer = torch.optim.Adam(
-            phase.parameters, lr=phase.learning_rate, weight_decay=self.settings.weight_decay, fused=True
+            phase.groups(), lr=phase.learning_rate, weight_decay=self.settings.weight_decay, fused=True
         )
         if moments is not None:
             _load_optimizer(optimizer, moments)
@@ -155,7 +164,7 @@ class Trainer:
                     self.settings.schedule, (progress.epochs_done + number / len(batches)) / phase.epochs
                 )
                 for group in optimizer.param_groups:
-                    group["lr"] = phase.learning_rate * factor
+                    group["lr"] = phase.learning_rate * factor * group["share"]
                 loss, figures = phase.loss(rows, generator, progress.epochs_done * len(batches) + number)
                 optimizer.zero_grad(set_to_none=True)
                 if loss.requires_grad:

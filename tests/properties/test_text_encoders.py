@@ -1,0 +1,124 @@
+"""Text encoders: what holds for all documents."""
+
+from __future__ import annotations
+
+from unicodedata import normalize
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hilap.corpus.examples import Examples
+from hilap.encoders import make
+from hilap.encoders.tokens import _word_of_any_script, sentences, words
+from hilap.taxonomy import Taxonomy
+
+N = 120
+KINDS = {
+    "textcnn": ("textcnn", {"filters": 130}),
+    "textcnn narrow": ("textcnn", {"filters": 5, "kernels": (1, 2)}),
+    "han": ("han", {}),
+    "han narrow": ("han", {"hidden": 5, "sentence_words": 7}),
+    "bowcnn": ("bowcnn", {"filters": 120}),
+    "bowcnn narrow": ("bowcnn", {"filters": 5, "regions": (2, 9), "pools": 3, "pooling": "max"}),
+}
+
+
+def documents(texts):
+    return Examples.of(Taxonomy.of({"a": []}), [[]] * len(texts), texts=texts)
+
+
+def some_texts(n=N):
+    random = np.random.default_rng(0)
+    vocabulary = [f"w{i}" for i in range(300)]
+    share = 1 / np.arange(1, 301)
+    lengths = [0, 1, 2, *random.integers(0, 300, n - 3)]
+    lines = [random.choice(vocabulary, length, p=share / share.sum()) for length in lengths]
+    return [" ".join(f"{word}. X" if random.random() < 0.06 else word for word in line) for line in lines]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request):
+    name, options = KINDS[request.param]
+    examples = documents(some_texts())
+    encoder = make(name, **options).fit(examples, generator=torch.Generator().manual_seed(0)).eval()
+    prepared = encoder.prepare(examples)
+    with torch.no_grad():
+        return encoder, examples, prepared, encoder(prepared.batch(np.arange(N)))
+
+
+@settings(max_examples=15)
+@given(st.lists(st.integers(0, N - 1), min_size=1, max_size=N))
+def test_a_document_has_the_same_bits_alone_in_any_batch_and_in_any_order(fitted, rows):
+    encoder, examples, prepared, expected = fitted
+    with torch.no_grad():
+        assert torch.equal(encoder(prepared.batch(np.array(rows))), expected[rows])
+        assert torch.equal(encoder(prepared.batch(np.array(rows[:1]))), expected[rows[:1]])
+        alone = encoder.prepare(examples.take(rows))  # prepared among other documents
+        assert torch.equal(encoder(alone.batch(torch.arange(len(rows)))), expected[rows])
+
+
+def test_the_same_on_two_threads(fitted):
+    encoder, _, prepared, expected = fitted
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with torch.no_grad():
+            assert torch.equal(encoder(prepared.batch(np.arange(3, 11))), expected[3:11])
+    finally:
+        torch.set_num_threads(threads)
+
+
+@settings(max_examples=5)
+@given(st.lists(st.integers(0, N - 1), min_size=1, max_size=40))
+def test_with_gradients_it_is_the_same_up_to_rounding(fitted, rows):
+    encoder, _, prepared, expected = fitted
+    torch.testing.assert_close(encoder(prepared.batch(np.array(rows))).detach(), expected[rows], rtol=1e-5, atol=2e-6)
+
+
+_LETTERS = (
+    st.sampled_from("aBcZ09é _-.'1हिΣσς漢e\u0301İIK\u212aﬁß=\u0338\u00a0\u2028\n\t\x1c\ud800½²ǅ") | st.characters()
+)
+_TEXTS = st.text(_LETTERS, max_size=60)
+
+
+@settings(max_examples=400)
+@given(_TEXTS)
+def test_words_are_those_of_one_expression_over_the_whole_text(text):
+    """However a text is taken apart for speed."""
+    expected = _word_of_any_script().findall(normalize("NFC", text.lower()).replace("_", " "))
+    assert words(text) == expected
+
+
+@settings(max_examples=150)
+@given(_TEXTS, st.integers(1, 9), st.integers(1, 4), st.integers(1, 30))
+def test_sentences_hold_the_first_words_in_pieces_that_are_not_too_long(text, most, longest, times):
+    found = sentences(text * times, most, longest)
+    assert all(1 <= len(line) <= longest for line in found)
+    whole = sentences(text * times, 10**6, 10**6)
+    flat = [word for line in whole for word in line]
+    assert [word for line in found for word in line] == flat[:most]
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sampled_from(["Beer", "rum", "It.", "so!", "J.", "\n\n", "x"]), max_size=40), st.integers(1, 12))
+def test_a_text_that_is_cut_has_the_sentences_of_the_whole(parts, most):
+    text = " ".join(parts)
+    whole, left, expected = sentences(text, 10**6, 10**6), most, []
+    for line in whole:
+        if left > 0:
+            expected.append(line[:left])
+            left -= len(line)
+    assert sentences(text, most, 10**6) == expected
+
+
+@settings(max_examples=25)
+@given(st.lists(_TEXTS, min_size=1, max_size=6))
+def test_any_texts_are_encoded(texts):
+    for name, options in (("textcnn", {"filters": 2}), ("han", {"hidden": 2}), ("bowcnn", {"filters": 2, "pools": 2})):
+        examples = documents([*texts, "one word"])
+        encoder = make(name, **options).fit(examples, generator=torch.Generator().manual_seed(0)).eval()
+        with torch.no_grad():
+            assert torch.isfinite(encoder(encoder.prepare(examples).batch(np.arange(len(examples))))).all()
