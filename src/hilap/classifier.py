@@ -18,7 +18,8 @@ from sklearn.exceptions import NotFittedError
 from hilap import decoding, saving
 from hilap.corpus import Examples
 from hilap.corpus.splits import split_rows
-from hilap.encoders import Encoder, make
+from hilap.encoders import Encoder, TfIdf, make
+from hilap.encoders.base import checked_options
 from hilap.errors import HilapError, ModelError, SettingError, did_you_mean
 from hilap.inputs import check_taxonomy, examples_of
 from hilap.metrics.counts import document_counts
@@ -29,12 +30,13 @@ from hilap.outputs import predictions
 from hilap.policy import Documents
 from hilap.prediction import Prediction, Step
 from hilap.products import ROWS, sigmoid
-from hilap.settings import PRESETS, DecodeSettings, PolicySettings, Settings, TrainSettings
+from hilap.settings import FOR_FEATURES, FOR_TEXTS, PRESETS, DecodeSettings, PolicySettings, Settings, TrainSettings
 from hilap.storage import Stored, load_folder
 from hilap.taxonomy import Taxonomy
 from hilap.training import Trainer, TrainingData, plan
 from hilap.training.callbacks import Callback, ProgressBar
 from hilap.training.phases import THRESHOLDS, Run, best_threshold, score_sets
+from hilap.wide import Wide
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,11 +60,14 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     taxonomy
         The labels.
     encoder
-        The name of an encoder, or an encoder; None takes `mlp` for features and `tfidf` for texts.
+        The name of an encoder, or an encoder; None takes `mlp` for features and `tfidf` for texts, or, where there is a
+        wide part (`preset="residual"` on texts), that alone.
     encoder_options
         The encoder's own settings, if it is given by name.
     preset
         `paper`, `original` (the published code's ingredients) or `residual` (ours).
+    wide_options
+        Settings of the TF-IDF rows of the wide part, as for the encoder `tfidf` (`max_words`, `bigrams`, ...).
     output
         What `predict` returns: an `indicator` matrix, or `labels`.
     progress
@@ -114,6 +119,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         folds: int | None = None,
         repeats: int | None = None,
         pool_validation: bool | None = None,
+        wide: bool | None = None,
+        wide_strength: float | None = None,
+        wide_options: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
         select: str | None = None,
         validation_share: float | None = None,
@@ -173,6 +181,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.folds = folds
         self.repeats = repeats
         self.pool_validation = pool_validation
+        self.wide = wide
+        self.wide_strength = wide_strength
+        self.wide_options = wide_options
         self.max_steps = max_steps
         self.select = select
         self.validation_share = validation_share
@@ -285,15 +296,17 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         callbacks: Sequence[Callback],
     ) -> Run:
         generator = torch.Generator().manual_seed(settings.seed)
-        encoder = self.encoder or DEFAULT_ENCODERS["texts" if train.features is None else "features"]
+        default = DEFAULT_ENCODERS["texts" if train.features is None else "features"]
+        encoder = self.encoder or ("none" if settings.wide else default)
         made = make(encoder, **(self.encoder_options or {}))
         first = copy.deepcopy(made).fit(train, generator=generator)
         encoders = [first, *(first.sibling(train, generator=generator) for _ in range(settings.members - 1))]
         with torch.random.fork_rng(
             devices=[]
         ):  # layers draw weights when made; they are drawn again from the generator
-            network = Network(train.taxonomy, encoders, policy, generator)
-        data, held_out = (TrainingData(part, network.encoder) for part in (train, valid))
+            wide = self._wide(train) if settings.wide else None
+            network = Network(train.taxonomy, encoders, policy, generator, wide)
+        data, held_out = (TrainingData(part, network) for part in (train, valid))
         run = plan(train.taxonomy, network, data, held_out, settings, threshold=threshold, tune=tune)
         bars = [ProgressBar()] if self.progress else []
         listeners: list[Callback] = [*callbacks, *bars]
@@ -304,6 +317,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             identity={
                 "settings": _plain({**policy.to_dict(), **settings.to_dict(), "threshold": threshold, "tune": tune}),
                 "encoder": _plain({"name": network.encoder.name, **network.encoder.settings()}),
+                "wide part": None if wide is None else _plain(wide.terms.settings()),
                 "taxonomy": train.taxonomy.fingerprint,
                 "training documents": data.fingerprint,
                 "validation documents": held_out.fingerprint,
@@ -322,6 +336,10 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         run.score_honestly()
         return run
 
+    def _wide(self, train: Examples) -> Wide:
+        terms = TfIdf(**checked_options(TfIdf, {**(self.wide_options or {}), "hidden": (1,)}))
+        return Wide(terms.fit(train, generator=torch.Generator().manual_seed(0)), len(train.taxonomy))
+
     def _settings(self, *, text: bool) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
         if self.preset not in PRESETS:
             near = did_you_mean(str(self.preset), PRESETS)
@@ -329,9 +347,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingError(f"preset must be one of {', '.join(map(repr, PRESETS))}, got {self.preset!r}{hint}")
         if self.output not in ("indicator", "labels"):
             raise SettingError(f"output must be 'indicator' or 'labels', got {self.output!r}")
-        wide = {} if text else {"hidden": 1000, "width": 1000}  # the paper's sizes for features
+        further = (FOR_TEXTS if text else FOR_FEATURES).get(self.preset, {})
         given = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params(deep=False).items()}
-        chosen = wide | PRESETS[self.preset] | {k: v for k, v in given.items() if v is not None}
+        chosen = PRESETS[self.preset] | further | {k: v for k, v in given.items() if v is not None}
 
         def pick(kind: type[Settings]) -> Any:
             return kind.from_dict({f.name: chosen[f.name] for f in fields(kind) if f.name in chosen})
@@ -339,6 +357,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings: TrainSettings = pick(TrainSettings)
         if settings.variant == "flat" and not settings.flat_epochs:
             settings = settings.but(flat_epochs=settings.supervised_epochs)
+        if settings.wide and self.encoder in (None, "none"):
+            settings = settings.but(flat_epochs=0)  # the wide part alone: there is nothing that could learn by steps
         decode: DecodeSettings = pick(DecodeSettings)
         _check_used(settings.variant, decode)
         return pick(PolicySettings), settings, decode
@@ -498,7 +518,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 rows = np.arange(start, min(start + BLOCK, len(examples)))
                 filled = np.resize(np.arange(len(rows)), len(rows) + -len(rows) % ROWS)
                 if honest is None:
-                    seen = network.see(network.encoder.prepare(examples.take(rows)).batch(filled))
+                    seen = network.see(network.prepare(examples.take(rows)).batch(filled))
                 else:
                     seen = Seen(None, honest[rows[filled]])
                 yield seen, network.documents(seen, bias), len(rows)

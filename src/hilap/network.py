@@ -10,7 +10,8 @@ Losses are sums over labels and steps and means over documents; O_SL is divided 
 the paper leaves to alpha, so that alpha = 1 means the same for every taxonomy.
 
 A network has one *member* (encoder and flat head), or with cross-fitting several: each has not seen one part of the
-training documents, so their scores of these are honest, and the mean of all of them scores new documents.
+training documents, so their scores of these are honest, and the mean of all of them scores new documents. A linear
+*wide* part (`hilap.wide`) may add its logits to theirs.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hilap.encoders import Encoder
+from hilap.corpus import Examples
+from hilap.encoders import Encoder, Prepared
 from hilap.errors import SettingError
-from hilap.policy import EXAMPLE_F1, Choose, Documents, Policy, Score, greedy, returns, sampler
+from hilap.policy import EXAMPLE_F1, Documents, FirstGreedy, Policy, Score, returns, sampler
 from hilap.products import linear, sigmoid
 from hilap.settings import PolicySettings
 from hilap.taxonomy import Taxonomy
+from hilap.wide import Both, BothRows, Wide
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -46,8 +49,8 @@ class Member(nn.Module):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
-        """(B, D) embeddings and (B, L) flat logits."""
-        embeddings = self.encoder(batch)
+        """(B, D) embeddings and (B, L) flat logits, those of a wide part not counted in."""
+        embeddings = self.encoder(batch.deep if isinstance(batch, Both) else batch)
         return embeddings, linear(embeddings, self.head.weight, self.head.bias)
 
 
@@ -72,13 +75,20 @@ class Network(nn.Module):
         The shape of the policy.
     generator
         Draws the weights.
+    wide
+        A linear part whose logits are added to the flat ones. The heads then start at zero: they learn what is left.
     """
 
     seen_mean: Tensor
     seen_scale: Tensor
 
     def __init__(
-        self, taxonomy: Taxonomy, encoders: Sequence[Encoder], settings: PolicySettings, generator: torch.Generator
+        self,
+        taxonomy: Taxonomy,
+        encoders: Sequence[Encoder],
+        settings: PolicySettings,
+        generator: torch.Generator,
+        wide: Wide | None = None,
     ) -> None:
         super().__init__()
         if len(encoders) > 1 and settings.sees == "document":
@@ -88,6 +98,10 @@ class Network(nn.Module):
         self.sees = settings.sees
         self.profile = Profile(taxonomy) if settings.sees == "profile" else None
         self.members = nn.ModuleList([Member(encoder, len(taxonomy), generator) for encoder in encoders])
+        self.wide = wide
+        if wide is not None:
+            for parameter in (weight for member in self.members for weight in member.head.parameters()):  # type: ignore[union-attr]
+                nn.init.zeros_(parameter)
         self.dropout = nn.Dropout(settings.state_dropout)
         width = seen_width(settings.sees, encoders[0].dim, taxonomy)
         self.policy = Policy(
@@ -117,7 +131,12 @@ class Network(nn.Module):
         """Encode a batch, once."""
         seen = [member(batch) for member in self.members]
         flat = seen[0][1] if len(seen) == 1 else torch.stack([logits for _, logits in seen]).mean(0)
-        return Seen(seen[0][0], flat)
+        return Seen(seen[0][0], flat if self.wide is None else flat + self.wide(batch.wide))
+
+    def prepare(self, examples: Examples) -> Prepared:
+        """A block of documents, ready to be cut into batches."""
+        prepared = self.encoder.prepare(examples)
+        return prepared if self.wide is None else BothRows(prepared, self.wide.prepare(examples))
 
     def documents(self, seen: Seen, bias: Tensor | None = None) -> Documents:
         """The batch ready for walking."""
@@ -233,7 +252,7 @@ def reinforced_loss(
     n = len(documents)
     critic = int(baseline == "greedy")  # the greedy walks come first, in the same loop as the sampled ones
     docs = torch.arange(n, device=gold.device).repeat(critic + rollouts)
-    choose = _first_greedy(n, sampler(generator)) if critic else sampler(generator)
+    choose = FirstGreedy(n, sampler(generator)) if critic else sampler(generator)
     walks = policy.rollout(documents, gold, choose=choose, max_steps=max_steps, docs=docs, scores=scores)
     rewards = walks.rewards.view(len(walks.rewards), critic + rollouts, n)
     if critic:
@@ -251,15 +270,6 @@ def reinforced_loss(
     total = replay.add_up(losses, rollouts * n).view(rollouts, n).mean(0)
     gained = rewards[:, critic:].sum(0).mean(0)
     return total, gained
-
-
-def _first_greedy(n: int, sample: Choose) -> Choose:
-    """The first n walks take the best action, the others draw."""
-
-    def choose(log_probs: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        return torch.where(rows < n, greedy(log_probs, rows, columns), sample(log_probs, rows, columns))
-
-    return choose
 
 
 @contextmanager

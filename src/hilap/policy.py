@@ -5,7 +5,7 @@
     state    s_t = ReLU(W1 ReLU(W2 [e_d ; l_t]))          document embedding and current label     Policy.states
     actions  A_t = unvisited children of placed labels, and stop                                   Policy.step
     policy   pi(a | s_t) = softmax(A_t s_t)                                                        Policy.log_probs
-    reward   r_t = F1_t - F1_{t-1}                         stop earns nothing                      Policy.rollout
+    reward   r_t = F1_t - F1_{t-1}                         stop earns nothing                      worth.gains
     loss     O_g = - sum_t log pi(a_t) v_t                                                         self_critical_loss
              v_j = sum_{t>=j} gamma^{t-j} (r_t - r_t of the greedy rollout)                        returns
     local    O_l = binary cross-entropy over the children of the root and of every gold label      Policy.local_loss
@@ -14,10 +14,11 @@ One set of letters: B documents, R rows (walks; several may belong to one docume
 last is stop), T steps, D width of a document, H hidden width, C width of a label. Index L stands for *stop* among the
 actions and for *the root* among the places where a document can be.
 
-Three choices keep a step small. The first layer is split, `W2 [e_d ; l_t] = W_d e_d + W_l l_t`, so the document's half
-is computed once. The state depends on nothing but the document and the current label, so walks are taken without
-gradients and all their steps are scored again in one pass with them. Walks that have stopped leave the batch: after
-stop only stop is open, its log-probability is 0, and it adds nothing to any loss.
+What keeps a step small: the first layer is split, `W2 [e_d ; l_t] = W_d e_d + W_l l_t`, so the document's half is
+computed once. The state depends on nothing but the document and the current label, so walks are taken without gradients
+and their M decisions are scored again in one pass with them, candidates only (`hilap.pairs`). Walks that have stopped
+cost nothing: after stop only stop is open, its log-probability is 0, and it adds nothing to any loss. On the CPU the
+walks themselves run in compiled kernels (`hilap.walker`); the loop in `Policy.rollout` says what they do.
 """
 
 from __future__ import annotations
@@ -30,61 +31,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hilap.metrics.flat import f1_from_counts
+from hilap.choosing import Choose, FirstGreedy, Sampler, greedy, sampler, uniform_of
+from hilap.episodes import Episode, Record, Replay, retraced
+from hilap.pairs import log_softmax, log_sum_exp, products, segments
 from hilap.products import linear, sigmoid
+from hilap.rows import Rows
 from hilap.taxonomy import Taxonomy
+from hilap.walker import Walker, sign_of
+from hilap.worth import EXAMPLE_F1, Score
 
 DagRule = Literal["ancestors", "any"]
-Choose = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(G, K) log-probabilities of the walks still going, (G,) which walks, (K,) which actions -> (G,) chosen columns."""
 
 CLOSED = float("-inf")
-
-
-@dataclass(frozen=True)
-class Score:
-    """What a label set is worth, from three sums over labels: in both sets, in the placed one, in the gold one.
-
-    Only sums, so that a walk can keep them up to date label by label. The paper's score is `EXAMPLE_F1`.
-    """
-
-    formula: Callable[[Tensor, Tensor, Tensor], Tensor]  # (R,) hits, placed, gold -> (R,)
-    weights: Tensor | None = None  # (L,) what a label counts; None: 1
-    share: float = 1.0  # of this score in a sum of several
-
-    def weigh(self, labels: Tensor, like: Tensor) -> Tensor:
-        """(M,) what these labels count."""
-        return like.new_ones(len(labels)) if self.weights is None else self.weights.to(like.dtype)[labels]
-
-    def of_sets(self, placed: Tensor, gold: Tensor) -> Tensor:
-        """(R,) the score of (R, L) placed sets against gold ones."""
-        weights = torch.ones(placed.shape[1]) if self.weights is None else self.weights
-        hits, found, right = ((s.to(weights.dtype) @ weights) for s in (placed & gold, placed, gold))
-        return self.share * self.formula(hits, found, right)
-
-
-EXAMPLE_F1 = Score(f1_from_counts)
-"""Example-based F1: the same function that the reports use."""
-
-
-class Rows(nn.Module):
-    """Ragged rows of label indices (CSR), gathered for many rows at once without a loop."""
-
-    starts: Tensor  # (N + 1,)
-    items: Tensor
-
-    def __init__(self, starts: Tensor, items: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("starts", starts.long(), persistent=False)
-        self.register_buffer("items", items.long(), persistent=False)
-
-    def of(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """For each of the given rows, its items: (M,) which of the given rows, (M,) the item."""
-        first = self.starts[rows]
-        lengths = self.starts[rows + 1] - first
-        which = torch.repeat_interleave(lengths)
-        offset = torch.arange(len(which), device=rows.device) - (torch.cumsum(lengths, 0) - lengths)[which]
-        return which, self.items[first[which] + offset]
 
 
 @dataclass(frozen=True)
@@ -114,57 +72,6 @@ class Walk:
 
 Allow = Callable[[Walk], Tensor]
 """A walk -> (R, A) the actions that may be taken, among the open ones; stop must be one where nothing else is."""
-
-
-@dataclass(frozen=True)
-class Episode:
-    """What happened in one rollout of R walks. Steps after stop have the action stop, no reward and no gradient."""
-
-    docs: Tensor  # (R,) the document of each walk
-    at: Tensor  # (T, R) the label each action was taken from
-    actions: Tensor  # (T, R)
-    columns: Tensor  # (K,) the labels that were open at some time, and stop
-    open: Tensor  # (T, R, K) bool, which of them could have been chosen
-    rewards: Tensor  # (T, R) gains in example F1
-    placed: Tensor  # (R, L) bool, the predicted label sets
-
-    @property
-    def going(self) -> Tensor:
-        """(T, R) whether a walk had something to decide at this step."""
-        return self.open[:, :, :-1].any(-1)
-
-    def part(self, rows: slice) -> Episode:
-        """Some of the walks."""
-        at, actions, open_, rewards = (x[:, rows] for x in (self.at, self.actions, self.open, self.rewards))
-        return Episode(self.docs[rows], at, actions, self.columns, open_, rewards, self.placed[rows])
-
-
-@dataclass(frozen=True)
-class Replay:
-    """The steps of an episode at which something could be chosen, scored with gradients: M of them."""
-
-    step: Tensor  # (M,)
-    row: Tensor  # (M,)
-    columns: Tensor  # (K,) actions
-    log_probs: Tensor  # (M, K)
-    open: Tensor  # (M, K) bool
-    actions: Tensor  # (M,) what was done
-
-    @property
-    def taken(self) -> Tensor:
-        """(M,) log pi of the actions taken."""
-        position = torch.searchsorted(self.columns, self.actions)  # columns ascend, and stop is the last
-        return self.log_probs.gather(1, position.unsqueeze(1)).squeeze(1)
-
-    @property
-    def entropy(self) -> Tensor:
-        """(M,) the entropy of the policy at each step."""
-        safe = self.log_probs.masked_fill(~self.open, 0.0)
-        return -(safe.exp() * safe * self.open).sum(1)
-
-    def add_up(self, values: Tensor, rows: int) -> Tensor:
-        """(rows,) the sum of (M,) values over the steps of each walk."""
-        return values.new_zeros(rows).index_add(0, self.row, values)
 
 
 class Policy(nn.Module):
@@ -213,12 +120,14 @@ class Policy(nn.Module):
         self.label = nn.Parameter(torch.empty(len(taxonomy) + 1, width))  # l; the last row is the root's
         self.e_stop = nn.Parameter(torch.empty(width))
         self.bias = nn.Parameter(torch.zeros(len(taxonomy) + 1)) if label_bias or residual else None
+        self._walker: Walker | None = None
         self._build_tables(taxonomy, dag_rule)
         self.reset(generator)
 
     def _build_tables(self, taxonomy: Taxonomy, dag_rule: DagRule) -> None:
         """Which labels an action places, and which children a label opens; the root's are the top labels."""
-        children, top = taxonomy.child_matrix, [taxonomy.index(label) for label in taxonomy.top_labels]
+        children = taxonomy.child_matrix.sorted_indices()
+        top = sorted(taxonomy.index(label) for label in taxonomy.top_labels)
         starts = torch.cat([torch.from_numpy(children.indptr).long(), torch.tensor([children.nnz + len(top)])])
         self.below = Rows(starts, torch.cat([torch.from_numpy(children.indices).long(), torch.tensor(top).long()]))
         if dag_rule == "ancestors":
@@ -249,10 +158,15 @@ class Policy(nn.Module):
         return Documents(half, flat if self.residual else None, bias)
 
     def states(self, documents: Documents, docs: Tensor, at: Tensor) -> Tensor:
-        """(R, C) s_t of documents `docs` (R,) standing at labels `at` (R,). Each distinct label is projected once."""
-        places, which = torch.unique(at, return_inverse=True)
-        hidden = documents.half[docs] + self.of_label(self.label[places])[which]
-        return F.relu(self.second(F.relu(hidden)))
+        """(R, C) s_t of documents `docs` (R,) standing at labels `at` (R,).
+
+        Each distinct label is projected once, and each distinct pair of document and label computed once.
+        """
+        pairs, which = torch.unique(docs * len(self.label) + at, return_inverse=True)
+        places, place = torch.unique(pairs % len(self.label), return_inverse=True)
+        halves = self.of_label(self.label.index_select(0, places)).index_select(0, place)
+        hidden = documents.half.index_select(0, pairs // len(self.label)) + halves
+        return F.relu(self.second(F.relu(hidden))).index_select(0, which)
 
     def scores(self, documents: Documents, docs: Tensor, at: Tensor, labels: Tensor | None = None) -> Tensor:
         """(R, A) A_t s_t, or (R, len(labels) + 1) for some labels only; the last column is stop."""
@@ -267,18 +181,25 @@ class Policy(nn.Module):
                 scores = scores + (bias if labels is None else torch.cat([bias[labels], bias[self.stop :]]))
         return scores
 
+    def pair_scores(self, documents: Documents, docs: Tensor, at: Tensor, starts: Tensor, items: Tensor) -> Tensor:
+        """(P,) the same for some actions of each row: those of row r are items[starts[r] : starts[r + 1]]."""
+        states = self.states(documents, docs, at)
+        scores = products(states, self.label, self.e_stop, starts, items)
+        if documents.flat is not None:
+            flat = F.pad(documents.flat, (0, 1)).flatten()
+            scores = scores + flat.index_select(0, docs[segments(starts)] * (self.n_labels + 1) + items)
+        for bias in (self.bias, documents.bias):
+            if bias is not None:
+                scores = scores + bias.index_select(0, items)
+        return scores
+
     def log_probs(self, documents: Documents, docs: Tensor, at: Tensor, open_: Tensor) -> Tensor:
         """(R, A) log pi(a | s_t); minus infinity where an action is not open."""
-        columns = _some_open(open_)
-        everywhere = documents.half.new_full(open_.shape, CLOSED)
-        return everywhere.index_copy(1, columns, self.column_log_probs(documents, docs, at, columns, open_[:, columns]))
-
-    def column_log_probs(
-        self, documents: Documents, docs: Tensor, at: Tensor, columns: Tensor, open_: Tensor
-    ) -> Tensor:
-        """(R, K) log pi of the actions `columns` (K,), the last of which is stop, where `open_` (R, K) are open."""
-        scores = self.scores(documents, docs, at, columns[:-1]) / self.temperature
-        return torch.log_softmax(scores.masked_fill(~open_, CLOSED), dim=1)
+        labels = open_[:, : self.stop].any(0).nonzero().squeeze(1)
+        columns = torch.cat([labels, labels.new_tensor([self.stop])])
+        scores = self.scores(documents, docs, at, labels) / self.temperature
+        found = torch.log_softmax(scores.masked_fill(~open_[:, columns], CLOSED), dim=1)
+        return found.new_full(open_.shape, CLOSED).index_copy(1, columns, found)
 
     # -- the decision process ---------------------------------------------------------------------------------------
 
@@ -293,25 +214,17 @@ class Policy(nn.Module):
 
     def step(self, walk: Walk, action: Tensor) -> Walk:
         """Take one action per walk. What was placed is never open again; after stop, stop is all that is left."""
-        walk = Walk(walk.at.clone(), walk.placed.clone(), walk.open.clone())
-        self._take(walk, torch.arange(len(action), device=action.device), action)
-        return walk
-
-    def _take(self, walk: Walk, rows: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
-        """Take actions (G,) in walks `rows` (G,), in place; gives back (M,) rows and (M,) labels that were placed."""
-        stops = action == self.stop
-        walk.open[rows[stops], : self.stop] = False
-        rows, action = rows[~stops], action[~stops]
-        walk.at[rows] = action
-        which, label = self.places.of(action)
+        at, placed, open_ = walk.at.clone(), walk.placed.clone(), walk.open.clone()
+        open_[action == self.stop, : self.stop] = False
+        rows = (action != self.stop).nonzero().squeeze(1)
+        at[rows] = action[rows]
+        which, label = self.places.of(action[rows])
         row = rows[which]
-        new = ~walk.placed[row, label]
-        row, label = row[new], label[new]
-        walk.placed[row, label] = True
+        placed[row, label] = True
         which, child = self.below.of(label)
-        walk.open[row[which], child] = ~walk.placed[row[which], child]
-        walk.open[row, label] = False
-        return row, label
+        open_[row[which], child] = True
+        open_[:, : self.stop] &= ~placed
+        return Walk(at, placed, open_)
 
     @torch.no_grad()
     def rollout(
@@ -344,46 +257,49 @@ class Policy(nn.Module):
             (R, L) sets whose `oracle` actions are the only ones that are taken.
         """
         docs = torch.arange(len(documents), device=documents.half.device) if docs is None else docs
-        walk = self.start(len(docs))
-        tally = _Tally(scores, None if gold is None else gold[docs].bool(), documents.half)
-        history: list[tuple[Tensor, ...]] = []
+        truth = None if gold is None else gold[docs].bool()
+        draws = uniform_of(choose, max_steps, len(docs)) if allow is None and docs.device.type == "cpu" else None
+        if draws is not None:  # what follows, compiled
+            walker = self.walker()
+            batch = walker.batch(documents.half, documents.flat, documents.bias)
+            sets = None if follow is None else follow.numpy()
+            actions, _ = walker.walk(batch, docs.numpy(), steps=max_steps, uniform=draws, follow=sets)
+            return retraced(walker, docs, actions, truth, scores, documents.half)
+        walk, record = self.start(len(docs)), Record(docs)
+        everything = torch.arange(self.n_labels + 1, device=docs.device)
         for _ in range(max_steps):
             open_ = walk.open if allow is None else allow(walk)
-            columns = _some_open(open_)
-            rows = open_[:, columns[:-1]].any(1).nonzero().squeeze(1)
+            rows = open_[:, : self.stop].any(1).nonzero().squeeze(1)
             if not len(rows):
                 break
-            mask = open_[rows.unsqueeze(1), columns]
-            steps = self.column_log_probs(documents, docs[rows], walk.at[rows], columns, mask)
+            log_probs = self.log_probs(documents, docs[rows], walk.at[rows], open_[rows])
             if follow is not None:
-                best = oracle(mask, follow[rows.unsqueeze(1), columns[:-1]])
-                steps = steps.masked_fill(~best, CLOSED)
-            action = columns[choose(steps, rows, columns)]
-            at = walk.at[rows]
-            gains = tally.add(*self._take(walk, rows, action))
-            history.append((rows, at, action, columns, mask, gains))
-        return self._episode(docs, history, walk.placed)
-
-    def _episode(self, docs: Tensor, history: list[tuple[Tensor, ...]], placed: Tensor) -> Episode:
-        """The steps of some walks each, as one table over all walks and all actions that were ever open."""
-        steps, n = len(history), len(docs)
-        columns = torch.unique(torch.cat([step[3] for step in history])) if history else docs.new_tensor([self.stop])
-        at = docs.new_full((steps, n), self.root)
-        actions = docs.new_full((steps, n), self.stop)
-        open_ = torch.zeros(steps, n, len(columns), dtype=torch.bool, device=docs.device)
-        open_[:, :, -1] = True
-        rewards = self.label.new_zeros(steps, n)
-        for t, (rows, at_t, action, columns_t, mask, gains) in enumerate(history):
-            at[t, rows], actions[t, rows], rewards[t] = at_t, action, gains
-            open_[t, rows.unsqueeze(1), torch.searchsorted(columns, columns_t)] = mask
-        return Episode(docs, at, actions, columns, open_, rewards, placed)
+                log_probs = log_probs.masked_fill(~oracle(open_[rows], follow[rows]), CLOSED)
+            action = torch.full_like(docs, self.stop).index_copy(0, rows, choose(log_probs, rows, everything))
+            before, walk = walk, self.step(walk, action)
+            record.add(rows, open_[rows], action, walk.placed & ~before.placed)
+        return record.episode(walk.placed, truth, scores, documents.half)
 
     def replay(self, documents: Documents, episode: Episode) -> Replay:
-        """Score all steps of an episode again in one pass, with gradients."""
-        step, row = episode.going.nonzero(as_tuple=True)
-        open_ = episode.open[step, row]
-        log_probs = self.column_log_probs(documents, episode.docs[row], episode.at[step, row], episode.columns, open_)
-        return Replay(step, row, episode.columns, log_probs, open_, episode.actions[step, row])
+        """Score all decisions of an episode again in one pass, with gradients."""
+        docs, starts, items = episode.docs[episode.row], episode.starts, episode.items
+        scores = self.pair_scores(documents, docs, episode.at, starts, items) / self.temperature
+        actions = episode.actions[episode.step, episode.row]
+        return Replay(episode.step, episode.row, starts, items, log_softmax(scores, starts), actions)
+
+    def walker(self) -> Walker:
+        """The policy as the compiled kernels read it; kept in evaluation mode as long as no weight changes."""
+        kept = self._walker
+        if kept is not None and kept.sign == sign_of(self):
+            return kept
+        made = Walker(self)
+        self._walker = None if self.training else made
+        return made
+
+    def train(self, mode: bool = True) -> Policy:
+        """Set the mode, as in torch; where it changes, what was derived from the weights is forgotten."""
+        self._walker = self._walker if not mode and not self.training else None
+        return super().train(mode)
 
     # -- HiLAP-SL: top-down, supervised (Section 3.1) ---------------------------------------------------------------
 
@@ -415,10 +331,12 @@ class Policy(nn.Module):
     ) -> Tensor:
         """(M,) C_t s_t: the logit of each child of each place, for ragged rows `which` (M,), `child` (M,)."""
         parents = (torch.diff(self.below.starts)[at] > 0).nonzero().squeeze(1)  # leaves have nothing to decide
-        position = torch.empty_like(at).index_copy(0, parents, torch.arange(len(parents), device=at.device))
+        position = torch.empty_like(at).index_copy(0, parents, torch.arange(len(parents), device=at.device))[which]
+        if scores is None:
+            starts = torch.searchsorted(position, torch.arange(len(parents) + 1, device=at.device))
+            return self.pair_scores(documents, docs[parents], at[parents], starts, child)
         labels, column = torch.unique(child, return_inverse=True)
-        table = (scores or self.scores)(documents, docs[parents], at[parents], labels)
-        return table[position[which], column]
+        return scores(documents, docs[parents], at[parents], labels)[position, column]
 
     @torch.no_grad()
     def top_down(self, documents: Documents, *, threshold: float = 0.5, scores: ScoresOf | None = None) -> Tensor:
@@ -468,65 +386,11 @@ class Policy(nn.Module):
         return found
 
 
-def _some_open(open_: Tensor) -> Tensor:
-    """(K,) the labels open in some row, ascending, and stop."""
-    labels = open_[:, :-1].any(0).nonzero().squeeze(1)
-    return torch.cat([labels, labels.new_tensor([open_.shape[1] - 1])])
-
-
-class _Tally:
-    """The scores of walks, kept up to date label by label."""
-
-    def __init__(self, scores: Sequence[Score], gold: Tensor | None, like: Tensor) -> None:
-        self.scores, self.gold, self.like = scores, gold, like
-        if gold is None:
-            return
-        everything = torch.arange(gold.shape[1], device=gold.device)
-        self.right = [gold.to(like.dtype) @ score.weigh(everything, like) for score in scores]
-        self.hits = [torch.zeros_like(right) for right in self.right]
-        self.found = [torch.zeros_like(right) for right in self.right]
-        self.value = self._value()
-
-    def _value(self) -> Tensor:
-        sums = zip(self.scores, self.hits, self.found, self.right, strict=True)
-        return torch.stack([score.share * score.formula(h, f, r) for score, h, f, r in sums]).sum(0)
-
-    def add(self, row: Tensor, label: Tensor) -> Tensor:
-        """(R,) the gains from placing these labels in these walks."""
-        if self.gold is None:
-            return self.like.new_zeros(1)
-        right = self.gold[row, label]
-        for score, hits, found in zip(self.scores, self.hits, self.found, strict=True):
-            weight = score.weigh(label, self.like)
-            found.index_add_(0, row, weight)
-            hits.index_add_(0, row, weight * right)
-        before, self.value = self.value, self._value()
-        return self.value - before
-
-
-def greedy(log_probs: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """The most probable action."""
-    return log_probs.argmax(1)
-
-
-def sampler(generator: torch.Generator | None = None) -> Choose:
-    """Draw actions from the policy (Gumbel: the largest of log-probability plus noise is a fair draw)."""
-
-    def sample(log_probs: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        uniform = torch.rand(log_probs.shape, generator=generator, device=log_probs.device, dtype=log_probs.dtype)
-        return (log_probs - torch.log(-torch.log(uniform.clamp_min(1e-30)))).argmax(1)
-
-    return sample
-
-
 def returns(rewards: Tensor, gamma: float) -> Tensor:
     """(T, R) v_j = sum over t >= j of gamma^(t-j) r_t."""
-    values = torch.empty_like(rewards)
-    future = rewards.new_zeros(rewards.shape[1:])
-    for t in reversed(range(len(rewards))):
-        future = rewards[t] + gamma * future
-        values[t] = future
-    return values
+    t = torch.arange(len(rewards), device=rewards.device)
+    discounts = (gamma ** (t - t.unsqueeze(1)).clamp_min(0)).to(rewards.dtype).triu()  # (T, T)
+    return discounts @ rewards
 
 
 def same_length(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -569,6 +433,35 @@ def imitation_loss(policy: Policy, documents: Documents, gold: Tensor, *, max_st
     truth = gold.bool()
     walks = policy.rollout(documents, None, choose=choose, max_steps=max_steps, follow=truth)
     replay = policy.replay(documents, walks)
-    best = oracle(replay.open, truth[replay.row.unsqueeze(1), replay.columns[:-1]])
-    right = replay.log_probs.masked_fill(~best, CLOSED).logsumexp(1)
-    return replay.add_up(-right, len(documents))
+    which = segments(replay.starts)
+    right = F.pad(truth, (0, 1))[replay.row[which], replay.items]
+    some = torch.zeros_like(replay.row).index_add(0, which, right.long()) > 0
+    best = right | ((replay.items == policy.stop) & ~some[which])
+    share = log_sum_exp(replay.log_probs.masked_fill(~best, CLOSED), replay.starts)
+    return replay.add_up(-share, len(documents))
+
+
+__all__ = [
+    "CLOSED",
+    "EXAMPLE_F1",
+    "Allow",
+    "Choose",
+    "DagRule",
+    "Documents",
+    "Episode",
+    "FirstGreedy",
+    "Policy",
+    "Replay",
+    "Sampler",
+    "Score",
+    "ScoresOf",
+    "Walk",
+    "greedy",
+    "imitation_loss",
+    "oracle",
+    "returns",
+    "same_length",
+    "sampler",
+    "self_critical_loss",
+    "uniform_of",
+]

@@ -17,13 +17,14 @@ import torch
 from numpy.typing import NDArray
 
 from hilap.card import card
-from hilap.encoders import Encoder, restore
+from hilap.encoders import Encoder, TfIdf, restore
 from hilap.errors import HilapError, ModelError
 from hilap.metrics.report import Report
 from hilap.network import Network, seen_width
 from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
 from hilap.storage import Stored, save_folder
 from hilap.taxonomy import Taxonomy
+from hilap.wide import Wide
 
 KIND = "hilap"
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
@@ -71,7 +72,7 @@ def save(folder: str | Path, parameters: Mapping[str, Any], trained: Trained) ->
         taxonomy=trained.taxonomy.to_json(),
         tensors=trained.network.state_dict(),
         extra={
-            "encoders": {"kinds": kinds, "members": members},
+            "encoders": {"kinds": kinds, "members": members, "wide": _wide_terms(trained.network)},
             "training": {
                 "documents": trained.n_documents,
                 "label_counts": trained.label_counts.tolist(),
@@ -133,6 +134,23 @@ def _encoders(network: Network) -> tuple[list[dict[str, Any]], list[int]]:
     return kinds, members
 
 
+def _wide_terms(network: Network) -> dict[str, Any] | None:
+    """What describes the TF-IDF rows of the wide part."""
+    if network.wide is None:
+        return None
+    return {"settings": network.wide.terms.settings(), "learned": network.wide.terms.learned()}
+
+
+def _wide(described: Any, n_labels: int, tensors: Mapping[str, Any]) -> Wide | None:
+    if described is None:
+        return None
+    terms = TfIdf.restore(described["settings"], described["learned"])
+    wanted = (len(terms.terms), n_labels)
+    if tuple(tensors["wide.weight"].shape) != wanted:
+        raise ModelError(f"tensor 'wide.weight' is of shape {tuple(tensors['wide.weight'].shape)}, needed is {wanted}")
+    return Wide(terms, n_labels)
+
+
 def _network(stored: Stored, taxonomy: Taxonomy, policy: PolicySettings) -> Network:
     described = stored.extra["encoders"]
     kinds = described["kinds"]
@@ -144,7 +162,8 @@ def _network(stored: Stored, taxonomy: Taxonomy, policy: PolicySettings) -> Netw
         raise ModelError("it has no encoder")
     _check_shapes(stored.tensors, len(taxonomy), policy, seen_width(policy.sees, encoders[0].dim, taxonomy))
     with torch.random.fork_rng(devices=[]):
-        network = Network(taxonomy, encoders, policy, torch.Generator().manual_seed(0))
+        wide = _wide(described.get("wide"), len(taxonomy), stored.tensors)
+        network = Network(taxonomy, encoders, policy, torch.Generator().manual_seed(0), wide)
     for name, value in network.state_dict().items():
         if name in stored.tensors and stored.tensors[name].dtype != value.dtype:
             raise ModelError(f"tensor {name!r} is of type {stored.tensors[name].dtype}, needed is {value.dtype}")

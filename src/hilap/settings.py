@@ -98,6 +98,8 @@ class TrainSettings(Settings):
     folds: int = 1  # cross-fitting: members of the flat model, each trained without one part (ours)
     repeats: int = 1  # how often documents are parted into folds, each time with members of their own
     pool_validation: bool = False  # members learn from validation documents too, which are judged by those that did not
+    wide: bool = False  # a linear TF-IDF part whose logits are added to the flat ones (ours)
+    wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
     max_steps: int | None = None  # None: mean + 3 standard deviations of the labels per document
     select: Literal["example_f1", "micro_f1", "macro_f1", "mean"] = "example_f1"  # chooses the epoch
     validation_share: float = 0.1  # held out of the training documents where no validation documents are given
@@ -133,7 +135,9 @@ class TrainSettings(Settings):
         require(self.folds > 1 or self.repeats == 1, "repeats", "1 unless folds is above 1", self.repeats)
         cross_fitted = self.folds > 1 or not self.pool_validation
         require(cross_fitted, "pool_validation", "false unless folds is above 1", self.pool_validation)
-        for name in ("standardise_returns", "stay", "pool_validation"):
+        require(self.folds > 1 or not self.wide, "wide", "false unless folds is above 1", self.wide)
+        _number("wide_strength", self.wide_strength, 1e-6, 1e6)
+        for name in ("standardise_returns", "stay", "pool_validation", "wide"):
             _truth(name, getattr(self, name))
         self._check_rewards()
 
@@ -199,25 +203,36 @@ PRESETS: dict[str, dict[str, Any]] = {
         "stay": True,
     },
     "residual": {  # ours: starts at the thresholded flat model, made consistent, and climbs from there
-        "hidden": 500,
-        "width": 50,
+        "hidden": 64,
+        "width": 16,
         "residual": True,
-        "sees": "flat",
+        "sees": "profile",
         "temperature": 0.15,
-        "state_dropout": 0.5,
+        "state_dropout": 0.2,
         "start_scale": 0.1,
         "flat_epochs": 30,
         "supervised_epochs": 0,
+        "reinforced_epochs": 10,
         "folds": 5,
+        "pool_validation": True,
         "rollouts": 4,
         "baseline": "leave-one-out",
         "supervised_weight": 0.0,
-        "reinforced_learning_rate": 2e-4,
+        "reinforced_learning_rate": 5e-4,
         "clip": 1.0,
+        "select": "mean",
         "tune": "mean",
+        "probabilities": "flat",
     },
 }
 """Preset -> what it changes of the defaults of `PolicySettings`, `TrainSettings` and `DecodeSettings`."""
+
+FOR_FEATURES: dict[str, dict[str, Any]] = {
+    preset: {"hidden": 1000, "width": 1000}
+    for preset in ("paper", "original")  # the paper's sizes for features
+}
+FOR_TEXTS: dict[str, dict[str, Any]] = {"residual": {"wide": True}}
+"""Preset -> what it changes further where documents are features, or texts."""
 
 
 def _whole(name: str, value: Any, least: int) -> None:

@@ -311,7 +311,7 @@ def test_the_entropy_of_a_step_is_that_of_its_open_actions(policy, documents):
     episode = policy.rollout(documents, None, choose=greedy, max_steps=STEPS)
     replay = policy.replay(documents, episode)
     for m in range(len(replay.step)):
-        probs = replay.log_probs[m][replay.open[m]].exp()
+        probs = replay.log_probs[replay.starts[m] : replay.starts[m + 1]].exp()
         assert replay.entropy[m].item() == pytest.approx(-(probs * probs.log()).sum().item(), rel=1e-9)
 
 

@@ -43,7 +43,7 @@ def test_the_classifier_has_every_setting_as_a_parameter():
     from hilap.classifier import HiLAPClassifier
 
     settings = {field.name for kind in KINDS for field in fields(kind)}
-    own = {"taxonomy", "encoder", "encoder_options", "preset", "output", "progress"}
+    own = {"taxonomy", "encoder", "encoder_options", "wide_options", "preset", "output", "progress"}
     assert set(inspect.signature(HiLAPClassifier).parameters) == settings | own
 
 
@@ -82,6 +82,8 @@ BAD: list[tuple[type, dict, str]] = [
     ),
     (TrainSettings, {"repeats": 2}, "repeats must be 1 unless folds is above 1, got 2"),
     (TrainSettings, {"pool_validation": True}, "pool_validation must be false unless folds is above 1, got True"),
+    (TrainSettings, {"wide": True}, "wide must be false unless folds is above 1, got True"),
+    (TrainSettings, {"wide_strength": 0}, "wide_strength must be a number between 1e-06 and 1e+06, got 0"),
     (TrainSettings, {"learning_rate": 11}, "learning_rate must be a number between 0 and 10, got 11"),
     (TrainSettings, {"weight_decay": "1"}, "weight_decay must be a number between 0 and 10, got '1'"),
     (TrainSettings, {"clip": -1}, "clip must be a number between 0 and 1e+06, got -1"),

@@ -272,7 +272,15 @@ VARIANTS = {
         "rollouts": 2,
         "baseline": "leave-one-out",
     },
-    "residual": {"preset": "residual", "folds": 2, "flat_epochs": 1, "reinforced_epochs": 2, "tune": "example_f1"},
+    "residual": {
+        "preset": "residual",
+        "sees": "flat",
+        "pool_validation": False,
+        "folds": 2,
+        "flat_epochs": 1,
+        "reinforced_epochs": 2,
+        "tune": "example_f1",
+    },
     "pooled": {
         "preset": "residual",
         "folds": 2,
@@ -451,7 +459,7 @@ def test_a_user_of_an_encoder_object_keeps_it_as_it_was():
 
 def test_presets_train(tmp_path):
     for preset in PRESETS:
-        epochs = {"flat_epochs": 1, "supervised_epochs": 1, "reinforced_epochs": 1, "folds": 1}
+        epochs = {"flat_epochs": 1, "supervised_epochs": 1, "reinforced_epochs": 1}
         made = HiLAPClassifier(preset=preset, **SMALL, **epochs).fit(examples(), valid=examples(1))
         assert made.score(examples(2)) >= 0
 

@@ -1,11 +1,12 @@
 """The policy's probabilities, the same to the last bit whatever else is in the batch.
 
-A matrix product adds up in an order that depends on its shape: with few rows or few columns the BLAS takes another
-kernel, and the last bit of a row changes with its company. Measured with MKL in float32 on 1, 2 and 4 threads: the
-bits of an entry depend on its own row and column alone if the rows are a multiple of 8 and the columns at least 64 and,
-where their number varies, a multiple of 16. (One row, nine rows on two threads, a product with a vector: all differ.)
-So every product here is padded to such a shape, and the padding dropped. In float64 that does not hold, and another
-BLAS may need other numbers; `tests/properties/test_decoding.py` finds out.
+On the CPU compiled kernels compute every row by itself (`hilap.kernels`). On other devices, and for the tables of
+HiLAP-SL, products of torch are used, and those add up in an order that depends on their shape: with few rows or few
+columns the BLAS takes another kernel, and the last bit of a row changes with its company. Measured with MKL in float32
+on 1, 2 and 4 threads: the bits of an entry depend on its own row and column alone if the rows are a multiple of 8 and
+the columns at least 64 and, where their number varies, a multiple of 16. (One row, nine rows on two threads, a product
+with a vector: all differ.) So every product here is padded to such a shape, and the padding dropped. In float64 that
+does not hold, and another BLAS may need other numbers; `tests/properties/test_decoding.py` finds out.
 
 The normaliser of the softmax is the other trap: its terms are the actions open in *some* walk of the batch. They are
 added one after the other (`cumsum`), so that closed actions, which add exact zeros, change nothing wherever they stand.
@@ -38,6 +39,16 @@ def steady_rows(rows: Tensor) -> Tensor:
 @torch.no_grad()
 def log_probs(policy: Policy, documents: Documents, docs: Tensor, at: Tensor, open_: Tensor) -> Tensor:
     """(R, A) log pi(a | s_t) as in `Policy.log_probs`, without gradients; a row's bits depend on that row alone."""
+    if docs.device.type != "cpu":
+        return table_log_probs(policy, documents, docs, at, open_)
+    walker = policy.walker()
+    batch = walker.batch(documents.half, documents.flat, documents.bias)
+    return torch.from_numpy(walker.log_probs(batch, docs.numpy(), at.numpy(), open_.contiguous().numpy()))
+
+
+@torch.no_grad()
+def table_log_probs(policy: Policy, documents: Documents, docs: Tensor, at: Tensor, open_: Tensor) -> Tensor:
+    """The same through one product of all rows with all labels that are open in some row, on any device."""
     labels = open_[:, : policy.stop].any(0).nonzero().squeeze(1)
     columns = torch.cat([labels, labels.new_tensor([policy.stop])])
     scores = _scores(policy, documents, docs, at, columns) / policy.temperature

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,10 @@ from hilap.decoding.checks import whole
 from hilap.decoding.constraints import Constraints, allow_of
 from hilap.decoding.scoring import log_probs
 from hilap.errors import require
-from hilap.policy import Allow, Choose, Documents, Policy, Walk, greedy
+from hilap.policy import Allow, Documents, Policy, Walk
+
+Pick = Callable[[Tensor, Tensor, int], Tensor]
+"""(G, A) log-probabilities, (G,) which walks, the number of the step -> (G,) actions."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,11 @@ def decode(policy: Policy, documents: Documents, *, max_steps: int, constraints:
     """
     whole("max_steps", max_steps, 0)
     docs = torch.arange(len(documents), device=documents.half.device)
-    allow = allow_of(policy, constraints)
-    return _walk(policy, documents, docs, greedy, max_steps, allow)
+    if constraints is None and docs.device.type == "cpu":
+        return _compiled(policy, documents, docs, torch.full((1, 1), -1.0, dtype=torch.float64), max_steps)
+    return _walk(
+        policy, documents, docs, lambda step, rows, t: step.argmax(1), max_steps, allow_of(policy, constraints)
+    )
 
 
 @torch.no_grad()
@@ -75,15 +82,18 @@ def sampled(
     device = documents.half.device
     source = torch.Generator(device).manual_seed(0) if generator is None else generator
 
-    def choose(step: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        # Gumbel: the largest of log-probability plus noise is a fair draw. Here the columns are all actions.
-        shape = (samples, policy.n_labels + 1)
-        uniform = torch.rand(shape, generator=source, device=device, dtype=torch.float64)
-        noise = -torch.log(-torch.log(uniform.clamp_min(1e-300))).to(step.dtype)
-        return (step + noise[rows % samples]).argmax(1)
-
+    draws = torch.rand((max_steps, samples), generator=source, device=device, dtype=torch.float64)
     docs = torch.arange(len(documents), device=device).repeat_interleave(samples)
-    decoded = _walk(policy, documents, docs, choose, max_steps, allow_of(policy, constraints))
+    if constraints is None and device.type == "cpu":
+        decoded = _compiled(policy, documents, docs, draws.repeat(1, len(documents)), max_steps)
+    else:
+
+        def choose(step: Tensor, rows: Tensor, t: int) -> Tensor:
+            """The action at which the sum of the probabilities exceeds the number drawn."""
+            sums = step.double().exp().cumsum(1)
+            return (sums <= draws[t, rows % samples].unsqueeze(1) * sums[:, -1:]).sum(1).clamp_max(policy.stop)
+
+        decoded = _walk(policy, documents, docs, choose, max_steps, allow_of(policy, constraints))
     return decoded.placed.view(len(documents), samples, policy.n_labels)
 
 
@@ -110,21 +120,28 @@ def explain(
     return decisions
 
 
-def _walk(policy: Policy, documents: Documents, docs: Tensor, choose: Choose, max_steps: int, allow: Allow) -> Decoded:
+def _compiled(policy: Policy, documents: Documents, docs: Tensor, draws: Tensor, max_steps: int) -> Decoded:
+    """Whole walks in the compiled kernels; `draws` (T, R) as in `Walker.walk`."""
+    walker = policy.walker()
+    batch = walker.batch(documents.half, documents.flat, documents.bias)
+    actions, log_prob = walker.walk(batch, docs.numpy(), steps=max_steps, uniform=draws.numpy())
+    return Decoded(*(torch.from_numpy(x) for x in (walker.sets(actions), actions.T, log_prob)))
+
+
+def _walk(policy: Policy, documents: Documents, docs: Tensor, choose: Pick, max_steps: int, allow: Allow) -> Decoded:
     """Walk until every walk has stopped or taken `max_steps` steps; those that have stopped leave the batch."""
     walk = policy.start(len(docs))
     placed, history = walk.placed.clone(), []
     total = torch.zeros(len(docs), dtype=torch.float64, device=docs.device)
     rows = torch.arange(len(docs), device=docs.device)  # the walks that go on
-    everything = torch.arange(policy.stop + 1, device=docs.device)
-    for _ in range(max_steps):
+    for t in range(max_steps):
         open_ = allow(walk)
         going = open_[:, : policy.stop].any(1)
         rows, walk, open_ = rows[going], _some(walk, going), open_[going]
         if not len(rows):
             break
         step = log_probs(policy, documents, docs[rows], walk.at, open_)
-        action = choose(step, rows, everything)
+        action = choose(step, rows, t)
         total[rows] += step.gather(1, action.unsqueeze(1)).squeeze(1)
         history.append(torch.full_like(docs, policy.stop).index_copy_(0, rows, action))
         on = action != policy.stop

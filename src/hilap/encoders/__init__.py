@@ -9,6 +9,7 @@ from hilap.encoders.bowcnn import BowCNN
 from hilap.encoders.han import HAN
 from hilap.encoders.hashed import Hashed
 from hilap.encoders.mlp import MLP
+from hilap.encoders.none import Nothing
 from hilap.encoders.own import ModuleEncoder
 from hilap.encoders.several import Several
 from hilap.encoders.static import Static
@@ -27,6 +28,7 @@ ENCODERS: dict[str, type[Encoder]] = {
     "transformer": Transformer,
     "static": Static,
     "hashed": Hashed,
+    "none": Nothing,
 }
 """The encoders by name. One of your own is put here too, so that its models can be opened again."""
 
@@ -81,6 +83,7 @@ __all__ = [
     "Encoder",
     "Hashed",
     "ModuleEncoder",
+    "Nothing",
     "Prepared",
     "Several",
     "Static",

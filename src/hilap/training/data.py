@@ -13,6 +13,7 @@ from torch import Tensor
 
 from hilap.corpus import Examples
 from hilap.encoders import Encoder
+from hilap.network import Network
 
 
 class TrainingData:
@@ -22,13 +23,13 @@ class TrainingData:
     ----------
     examples
         The documents with their labels, closed upward.
-    encoder
-        The fitted encoder that prepares them.
+    prepare
+        What makes columns of them: a fitted encoder, or a network.
     """
 
-    def __init__(self, examples: Examples, encoder: Encoder) -> None:
+    def __init__(self, examples: Examples, prepare: Encoder | Network) -> None:
         self.labels = examples.labels
-        self.prepared = encoder.prepare(examples)
+        self.prepared = prepare.prepare(examples)
         self.fingerprint = _fingerprint(examples)  # a resumed run must have the same documents
 
     def __len__(self) -> int:

@@ -15,18 +15,20 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor, nn
 
-from hilap.decoding import StopBias, tune_stop_bias
+from hilap.decoding import StopBias, decode, tune_stop_bias
 from hilap.encoders import parameter_rates
 from hilap.metrics import flat as flat_metrics
 from hilap.network import Network, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
-from hilap.policy import greedy, imitation_loss, sampler
+from hilap.policy import imitation_loss, sampler
 from hilap.rewards import mixed
 from hilap.settings import TrainSettings
 from hilap.taxonomy import Taxonomy
 from hilap.training.data import TrainingData
 from hilap.training.trainer import Phase
+from hilap.wide import BothRows, cross_fit
 
 PREDICT_BATCH = 256
 THRESHOLDS = tuple(n / 100 for n in (*range(2, 50, 2), *range(50, 95, 10)))
@@ -52,6 +54,7 @@ class Run:
     honest: Tensor | None = None  # (n, L) flat logits of training documents by members that have not seen them
     honest_valid: Tensor | None = None  # the same of validation documents, where members learn from these too
     threshold: float = 0.5  # of the flat model, tuned on validation documents
+    wide: Tensor | None = None  # (repeats, n, L) logits of the wide part by SVMs that have not seen the document
     phases: list[Phase] = field(default_factory=list)
 
     def see(self, rows: NDArray[np.int64]) -> Seen:
@@ -77,9 +80,25 @@ class Run:
                     for data, rows, which in self.parts(block):
                         honest[block[which]] += member(data.batch(rows))[1]
         honest /= self.settings.repeats
+        if self.wide is not None:
+            honest += self.wide.mean(0)
         self.honest = honest[: len(self.train)]
         if self.settings.pool_validation:
             self.honest_valid = honest[len(self.train) :]
+
+    def fit_wide(self) -> None:
+        """Solve the wide part: it takes seconds and always gives the same, so no checkpoint has to keep it."""
+        if self.network.wide is None:
+            return
+        blocks = [self.train, self.valid] if self.settings.pool_validation else [self.train]
+        matrices = [block.prepared.wide.matrix for block in blocks if isinstance(block.prepared, BothRows)]
+        rows = sparse.vstack(matrices, format="csr")
+        labels = sparse.vstack([block.labels for block in blocks], format="csr")
+        settings = self.settings
+        found = cross_fit(rows, labels, self.folds, repeats=settings.repeats, strength=settings.wide_strength)
+        self.wide = torch.from_numpy(found.honest)
+        self.network.wide.weight.copy_(torch.from_numpy(found.weight))
+        self.network.wide.bias.copy_(torch.from_numpy(found.bias))
 
     def parts(self, rows: NDArray[np.int64]) -> Iterator[tuple[TrainingData, NDArray[np.int64], NDArray[np.int64]]]:
         """Rows of the documents that members learn from, by where they are: data, rows there, which of the given."""
@@ -116,6 +135,7 @@ def plan(
     folds = [np.sort(fold) for folds in parted for fold in folds]
     run = Run(taxonomy, network, train, valid, settings, settings.max_steps or train.most_steps(), folds, threshold)
     run.tune = tune
+    run.fit_wide()
     phases: list[Phase] = []
     if settings.flat_epochs:
         phases += [_flat(run, k) for k in range(len(folds))]
@@ -139,8 +159,17 @@ def _flat(run: Run, k: int) -> Phase:
     rows = everything if single else np.setdiff1d(everything, run.folds[k])
 
     def loss(batch: NDArray[np.int64], generator: torch.Generator, step: int) -> tuple[Tensor, dict[str, float]]:
-        losses = [flat_loss(member(data.batch(rows))[1], data.gold(rows)) for data, rows, _ in run.parts(batch)]
+        losses = []
+        for data, rows, which in run.parts(batch):
+            logits = member(data.batch(rows))[1]
+            if run.wide is not None:
+                logits = logits + run.wide[k // run.settings.folds, batch[which]]
+            losses.append(flat_loss(logits, data.gold(rows)))
         return torch.cat(losses).mean() / len(run.taxonomy), {}
+
+    def logits_of(batch: Any) -> Tensor:
+        logits: Tensor = member(batch)[1]
+        return logits if run.network.wide is None else logits + run.network.wide(batch.wide)
 
     return Phase(
         name="flat" if single else f"flat {k + 1}/{len(run.folds)}",
@@ -151,7 +180,7 @@ def _flat(run: Run, k: int) -> Phase:
         rows=rows,
         loss=loss,
         # Judged by documents it learns from, the most overfitted epoch would win: then the last one is kept.
-        validate=None if run.settings.pool_validation else lambda: _judge_flat(run, lambda batch: member(batch)[1]),
+        validate=None if run.settings.pool_validation else lambda: _judge_flat(run, logits_of),
     )
 
 
@@ -318,9 +347,7 @@ def _walked(run: Run, bias: StopBias) -> NDArray[np.bool_]:
     added = None if bias == StopBias() else bias.vector(run.taxonomy, run.train.label_counts(), len(run.train))
     with evaluating(run.network) as network:
         found = [
-            network.policy.rollout(
-                network.documents(run.see_valid(rows), added), None, choose=greedy, max_steps=run.max_steps
-            ).placed
+            decode(network.policy, network.documents(run.see_valid(rows), added), max_steps=run.max_steps).placed
             for rows in _blocks(len(run.valid))
         ]
     return torch.cat(found).numpy()

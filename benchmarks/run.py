@@ -1,0 +1,201 @@
+"""One system on one data set with one seed: `python benchmarks/run.py --set funcat --method hilap --seed 0 --test`.
+
+Settings come from `settings/<method>.toml`: a table `all`, and one for each set that differs. The result goes to
+`results/<set>/<method>/<seed>.json`; what is there already is not run again. Epochs, thresholds and biases are chosen
+on the validation split. The test split is opened only with `--test`; without it the result has validation scores alone
+and goes to `<seed>.valid.json`. `--models FOLDER` keeps the trained model, and `--test` later takes it from there if
+its settings are the same: so a model can be judged on validation documents first, and is not trained twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import resource
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "src"))
+
+from hilap.corpus import Examples  # noqa: E402
+from hilap.corpus.datasets import DATASETS, load, load_folder  # noqa: E402
+from hilap.files import writing  # noqa: E402
+from hilap.metrics.report import report  # noqa: E402
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DATA = Path(os.environ.get("HILAP_DATA", HERE.parent.parent / "shared" / "data"))
+NAMESPACES = ("GO0003674", "GO0005575", "GO0008150")  # every example of GO carries these three roots
+
+
+def parts_of(name: str, folder: Path) -> dict[str, Examples]:
+    """The splits of a set: one of the paper's from its official files, else a folder in our own format."""
+    return load(name, folder / name) if name in DATASETS else load_folder(folder / name)
+
+
+def settings_of(method: str, name: str, changes: list[str]) -> dict[str, Any]:
+    """The settings of a method on a set, from its file, with changes such as `reinforced_epochs=3`."""
+    path = HERE / "settings" / f"{method}.toml"
+    if not path.is_file():
+        raise SystemExit(f"there is no method {method!r}; there are: {', '.join(methods())}")
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    settings = {**tables.get("all", {}), **tables.get(name, {})}
+    for change in changes:
+        key, _, value = change.partition("=")
+        settings[key] = tomllib.loads(f"value = {value}")["value"]
+    return settings
+
+
+def methods() -> list[str]:
+    return sorted(path.stem for path in (HERE / "settings").glob("*.toml"))
+
+
+def run(
+    name: str, method: str, seed: int, *, test: bool, changes: list[str], folder: Path, models: Path | None
+) -> dict[str, Any]:
+    """Train, choose on validation, and look at the test split if asked to."""
+    import torch
+
+    torch.set_num_threads(1)  # two runs side by side use two cores better than one run on both
+    parts = parts_of(name, folder)
+    settings = settings_of(method, name, changes)
+    model = None if models is None else models / name / method / str(seed)
+    made, trained = trained_model({**settings, "seed": seed}, parts, model)
+    found: dict[str, Any] = {
+        "set": name,
+        "method": method,
+        "seed": seed,
+        "settings": settings,
+        "decoding": made.decode_.to_dict(),
+        **trained,
+        "history": [_rounded(record) for record in made.history_ if "select" in record],
+        "valid": {key: _round(value) for key, value in made.validation_.scores.items()},
+    }
+    if test:
+        found["test"] = on_test(made, parts, found)
+    return found
+
+
+def trained_model(
+    settings: dict[str, Any], parts: dict[str, Examples], model: Path | None
+) -> tuple[Any, dict[str, Any]]:
+    """The model, trained now or taken from where an earlier run has kept it, and what its training was."""
+    from hilap import HiLAPClassifier
+
+    facts = {"settings": settings, "data": {part: hash_of(parts[part]) for part in ("train", "valid", "test")}}
+    note = None if model is None else model.with_suffix(".json")
+    if note is not None and note.is_file():
+        kept = json.loads(note.read_text(encoding="utf-8"))
+        if {key: kept[key] for key in facts} == json.loads(json.dumps(facts)):
+            return HiLAPClassifier.load(model), {
+                key: kept[key] for key in ("training", "peak_mb", "versions", "data", "code")
+            }
+    code = code_hash()  # of what is imported now, not of what may be there when training has ended
+    began = time.perf_counter(), time.process_time()
+    made = HiLAPClassifier(**settings).fit(parts["train"], valid=parts["valid"])
+    spent = time.perf_counter() - began[0], time.process_time() - began[1]
+    packages = ("torch", "numpy", "scikit-learn")
+    trained = {
+        "training": {"seconds": round(spent[0], 1), "cpu_seconds": round(spent[1], 1)},
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
+        "data": facts["data"],
+        "code": code,
+    }
+    if model is not None and note is not None:
+        model.parent.mkdir(parents=True, exist_ok=True)
+        made.save(model)
+        with writing(note) as lines:
+            lines.write(json.dumps({**facts, **trained}))
+    return made, trained
+
+
+def on_test(made: Any, parts: dict[str, Examples], found: dict[str, Any]) -> dict[str, Any]:
+    """All metrics on the test split; Macro-F1 over labels with documents in (train or valid) and test."""
+    test, taxonomy = parts["test"], parts["test"].taxonomy
+    began = time.process_time()
+    predicted = made.predict(test)
+    seconds = time.process_time() - began
+    found["prediction"] = {"documents_per_cpu_second": round(len(test) / seconds, 1)}
+    counts = np.asarray(parts["train"].labels.sum(0) + parts["valid"].labels.sum(0)).ravel()
+    scores = made.predict_proba(test)
+    result = report(test.labels, predicted, taxonomy, scores=scores, training=counts, macro="both", lca=False)
+    flat = {key: _round(value) for key, value in result.scores.items()}
+    roots = [label for label in NAMESPACES if label in taxonomy]
+    if roots:
+        keep = np.setdiff1d(np.arange(len(taxonomy)), [taxonomy.index(label) for label in roots])
+        rest = report(
+            test.labels[:, keep], predicted[:, keep], training=counts[keep], macro="both", scores=scores[:, keep]
+        )
+        flat |= {f"rootless_{key}": _round(rest.scores[key]) for key in ("micro_f1", "macro_f1", "example_f1")}
+    return flat
+
+
+def hash_of(examples: Examples) -> str:
+    from hilap.training.data import _fingerprint
+
+    return _fingerprint(examples)[:16]
+
+
+def code_hash() -> str:
+    """A hash of the library's source: results with the same one were made by the same code."""
+    digest = hashlib.sha256()
+    for path in sorted((HERE.parent / "src" / "hilap").rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _round(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _rounded(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: _round(value) for key, value in record.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--set", required=True, help="funcat, go, or a folder of the data directory")
+    parser.add_argument("--method", required=True, help=f"one of: {', '.join(methods())}")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--test", action="store_true", help="look at the test split: once, at the end")
+    parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE", help="a setting, as TOML")
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder with the data sets")
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--models", type=Path, help="keep trained models here, and take them from here")
+    parser.add_argument("--again", action="store_true", help="run it even where there is a result")
+    chosen = parser.parse_args()
+    path = chosen.out / chosen.set / chosen.method / f"{chosen.seed}{'' if chosen.test else '.valid'}.json"
+    if path.exists() and not chosen.again:
+        return print(f"{path.relative_to(chosen.out)} is there already; --again runs it again")
+    found = run(
+        chosen.set,
+        chosen.method,
+        chosen.seed,
+        test=chosen.test,
+        changes=chosen.change,
+        folder=chosen.data,
+        models=chosen.models,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path) as lines:
+        lines.write(json.dumps(found, indent=1) + "\n")
+    part = found.get("test") or found["valid"]
+    shown = " / ".join(f"{100 * part[key]:.2f}" for key in ("micro_f1", "macro_f1", "example_f1"))
+    return print(f"{chosen.set} {chosen.method} {chosen.seed}: {shown} ({'test' if chosen.test else 'validation'})")
+
+
+if __name__ == "__main__":
+    main()

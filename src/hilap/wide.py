@@ -1,0 +1,179 @@
+"""The wide part: a linear model on TF-IDF rows, whose logits are added to those of the neural flat heads.
+
+With few documents a linear model on words is the strong one; a neural encoder beside it then learns what is left. It is
+solved, not trained by steps: one linear SVM (squared hinge) for each label, by liblinear. Its margins become logits by
+one slope and one intercept for all labels (Platt), fitted on documents that the SVM has not seen.
+
+An SVM separates its own training documents nearly perfectly, so everything that learns on top of it must see margins by
+SVMs that have not seen the document: there is one SVM for each fold (`cross_fit`). New documents get the mean of all,
+which is one linear model again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor, nn
+
+from hilap.corpus import Examples
+from hilap.encoders import Prepared, TfIdf
+from hilap.encoders.rows import SparseBatch, SparseRows
+from hilap.errors import SettingError
+
+MOST_WEIGHTS = 500_000_000  # 2 GB
+NEVER, ALWAYS = -1.0, 1.0  # the margins of a label that no training document has, or all have
+
+
+class Wide(nn.Module):
+    """Logits of all labels as a linear function of a text's TF-IDF row.
+
+    Parameters
+    ----------
+    terms
+        A fitted TF-IDF encoder; only its rows are used, not its layers.
+    n_labels
+        How many labels there are.
+    """
+
+    weight: Tensor  # (F, L), so that a sparse row is a weighted sum of some of its rows
+    bias: Tensor  # (L,)
+
+    def __init__(self, terms: TfIdf, n_labels: int) -> None:
+        super().__init__()
+        if len(terms.terms) * n_labels > MOST_WEIGHTS:
+            raise SettingError(
+                f"the wide part would have {len(terms.terms):,} terms x {n_labels:,} labels; "
+                "give wide_options a smaller max_features, or set wide to false"
+            )
+        self.terms = terms.requires_grad_(False)
+        self.register_buffer("weight", torch.zeros(len(terms.terms), n_labels))
+        self.register_buffer("bias", torch.zeros(n_labels))
+
+    def prepare(self, examples: Examples) -> SparseRows:
+        """The TF-IDF rows of a block of texts."""
+        return self.terms.prepare(examples)
+
+    def forward(self, batch: SparseBatch) -> Tensor:
+        """(B, L) logits."""
+        summed = F.embedding_bag(
+            batch.columns,
+            self.weight,
+            batch.starts,
+            mode="sum",
+            per_sample_weights=batch.values,
+            include_last_offset=True,
+        )
+        return summed + self.bias
+
+
+@dataclass(frozen=True)
+class Both:
+    """A batch for the encoder and the same documents for the wide part."""
+
+    deep: Any
+    wide: SparseBatch
+
+
+@dataclass(frozen=True)
+class BothRows:
+    """A block of documents, ready for both."""
+
+    deep: Prepared
+    wide: SparseRows
+
+    def __len__(self) -> int:
+        return len(self.deep)
+
+    def batch(self, rows: Any) -> Both:
+        """These documents, in this order."""
+        return Both(self.deep.batch(rows), self.wide.batch(rows))
+
+
+@dataclass(frozen=True)
+class Margins:
+    """What cross-fitting found: a linear model for all labels, and honest logits of the documents it learned from."""
+
+    weight: NDArray[np.float32]  # (F, L)
+    bias: NDArray[np.float32]  # (L,)
+    honest: NDArray[np.float32]  # (repeats, n, L) by the SVMs of the fold that the document is in
+
+
+def cross_fit(
+    rows: sparse.csr_array,
+    labels: sparse.csr_array,
+    folds: Sequence[NDArray[np.int64]],
+    *,
+    repeats: int,
+    strength: float,
+) -> Margins:
+    """Fit SVMs for each fold without its documents; score those, and average all models.
+
+    Parameters
+    ----------
+    rows
+        (n, F) TF-IDF rows.
+    labels
+        (n, L) gold sets.
+    folds
+        The documents of each fold, one repeat after the other.
+    repeats
+        How often the documents are parted.
+    strength
+        What an error costs against large weights (liblinear's C).
+    """
+    n, n_labels = labels.shape
+    gold = labels.tocsc()
+    weight = np.zeros((rows.shape[1], n_labels))
+    bias = np.zeros(n_labels)
+    honest = np.empty((repeats, n, n_labels), dtype=np.float32)
+    per_repeat = len(folds) // repeats
+    for number, fold in enumerate(folds):
+        mine = np.setdiff1d(np.arange(n), fold)
+        found, offset = _fit(rows[mine], gold[mine], strength)
+        honest[number // per_repeat, fold] = rows[fold] @ found + offset
+        weight += found / len(folds)
+        bias += offset / len(folds)
+    slope, intercept = _platt(honest, labels)
+    honest = honest * np.float32(slope) + np.float32(intercept)
+    return Margins((weight * slope).astype(np.float32), (bias * slope + intercept).astype(np.float32), honest)
+
+
+def _fit(rows: sparse.csr_array, gold: Any, strength: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(F, L) weights and (L,) offsets of one linear SVM for each label."""
+    from sklearn.svm import LinearSVC
+
+    # liblinear takes 32-bit indices and 64-bit values; made once here rather than for every label there.
+    whole = (rows.data.astype(np.float64), rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
+    matrix = sparse.csr_matrix(whole, shape=rows.shape)
+    weight = np.zeros((rows.shape[1], gold.shape[1]))
+    bias = np.full(gold.shape[1], NEVER)
+    count = np.diff(gold.indptr)
+    bias[count == gold.shape[0]] = ALWAYS
+    for label in np.flatnonzero((count > 0) & (count < gold.shape[0])):
+        target = np.zeros(gold.shape[0])
+        target[gold.indices[gold.indptr[label] : gold.indptr[label + 1]]] = 1
+        svm = LinearSVC(C=strength, random_state=0).fit(matrix, target)
+        weight[:, label], bias[label] = svm.coef_[0], svm.intercept_[0]
+    return weight, bias
+
+
+def _platt(margins: NDArray[np.float32], labels: sparse.csr_array) -> tuple[float, float]:
+    """Slope and intercept that make probabilities of margins, over all documents and labels together."""
+    from sklearn.linear_model import LogisticRegression
+
+    gold = labels.toarray().astype(bool).ravel()
+    if gold.all() or not gold.any():
+        return 1.0, 0.0
+    mean = margins.mean(0).reshape(-1, 1)
+    fitted = LogisticRegression(C=1e6).fit(mean, gold)
+    return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
+
+
+__all__ = ["Both", "BothRows", "Margins", "Wide", "cross_fit"]

@@ -1,0 +1,205 @@
+"""The wide part: is it the linear model it says, honest where it must be, and part of the classifier in every way?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from sklearn.svm import LinearSVC
+
+import hilap
+from hilap import HiLAPClassifier, wide
+from hilap.corpus import Examples
+from hilap.encoders import TfIdf
+from hilap.errors import HilapError, ModelError, SettingError
+from hilap.storage import load_folder, save_folder
+from hilap.taxonomy import Taxonomy
+from hilap.wide import Wide, cross_fit
+
+TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": [], "never": ["d"]})
+WORDS = {"b": "beer bar pub", "c": "cake tea cafe", "d": "dog cat bird"}
+SMALL = {
+    "preset": "residual",
+    "encoder": "none",
+    "wide": True,
+    "sees": "profile",
+    "folds": 3,
+    "flat_epochs": 1,
+    "reinforced_epochs": 2,
+    "rollouts": 2,
+    "hidden": 8,
+    "width": 4,
+}
+
+
+def texts(n: int = 60, seed: int = 0) -> tuple[list[str], list[list[str]]]:
+    rng = np.random.default_rng(seed)
+    labels = [[label for label in WORDS if rng.random() < 0.5] for _ in range(n)]
+    found = []
+    for row in labels:
+        words = [word for label in row for word in rng.permutation(WORDS[label].split())[:2]]
+        found.append(" ".join([*words, *rng.permutation(["the", "of", "and", "some", "any"])[:3]]))
+    return found, labels
+
+
+def problem(n: int = 40, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    rows = sparse.csr_array(np.where(rng.random((n, 12)) < 0.4, rng.random((n, 12)), 0).astype(np.float32))
+    gold = np.zeros((n, 4), dtype=np.int32)
+    gold[:, 0] = rows.toarray()[:, 0] > 0.2
+    gold[:, 1] = rng.random(n) < 0.4
+    gold[:, 3] = 1  # label 2 never occurs, label 3 always
+    return rows, sparse.csr_array(gold)
+
+
+def folds_of(n: int, k: int, repeats: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(5)
+    return [np.sort(fold) for _ in range(repeats) for fold in np.array_split(rng.permutation(n), k)]
+
+
+def test_honest_margins_are_those_of_svms_that_have_not_seen_the_document():
+    rows, labels = problem()
+    folds = folds_of(40, 4, 2)
+    found = cross_fit(rows, labels, folds, repeats=2, strength=0.7)
+    raw = np.full((2, 40, 4), np.nan)
+    weight, bias = np.zeros((12, 4)), np.zeros(4)
+    for number, fold in enumerate(folds):
+        rest = np.setdiff1d(np.arange(40), fold)
+        for label in (0, 1):
+            svm = LinearSVC(C=0.7, random_state=0).fit(rows.toarray()[rest], labels.toarray()[rest, label])
+            raw[number // 4, fold, label] = svm.decision_function(rows.toarray()[fold])
+            weight[:, label] += svm.coef_[0] / 8
+            bias[label] += svm.intercept_[0] / 8
+    raw[:, :, 2], raw[:, :, 3] = -1, 1
+    bias[2:] = -1, 1
+    slope = (found.honest[0, 1, 3] - found.honest[0, 1, 2]) / 2
+    intercept = (found.honest[0, 1, 3] + found.honest[0, 1, 2]) / 2
+    assert slope > 0
+    np.testing.assert_allclose(found.honest, raw * slope + intercept, atol=2e-3)
+    np.testing.assert_allclose(found.weight, weight * slope, atol=2e-3)
+    np.testing.assert_allclose(found.bias, bias * slope + intercept, atol=2e-3)
+
+
+def test_logits_are_calibrated_as_a_whole():
+    rows, labels = problem(200)
+    found = cross_fit(rows, labels, folds_of(200, 5, 1), repeats=1, strength=1.0)
+    chances = 1 / (1 + np.exp(-found.honest.mean(0)))
+    assert chances.mean() == pytest.approx(labels.toarray().mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_labels_that_never_or_always_occur_leave_margins_as_they_are(value):
+    rows, labels = problem()
+    same = sparse.csr_array(np.full(labels.shape, value, dtype=np.int32))
+    found = cross_fit(rows, same, folds_of(40, 2, 1), repeats=1, strength=1.0)
+    np.testing.assert_array_equal(found.honest, 2 * value - 1)
+
+
+def test_it_is_a_linear_function_of_the_rows():
+    documents, labels = texts()
+    examples = Examples.of(TREE, labels, texts=documents)
+    terms = TfIdf(hidden=(1,)).fit(examples, generator=torch.Generator().manual_seed(0))
+    part = Wide(terms, len(TREE))
+    torch.manual_seed(0)
+    part.weight.normal_()
+    part.bias.normal_()
+    rows = np.array([3, 1, 1, 7])
+    expected = terms.tfidf_matrix(examples).toarray()[rows] @ part.weight.numpy() + part.bias.numpy()
+    np.testing.assert_allclose(part(part.prepare(examples).batch(rows)).numpy(), expected, atol=1e-5)
+    assert not [weight for weight in part.parameters() if weight.requires_grad]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return HiLAPClassifier(TREE, **SMALL).fit(*texts(), valid=texts(30, 1))
+
+
+def test_it_learns_texts_whose_words_give_the_labels_away(fitted):
+    assert fitted.score(*texts(50, 2)) > 0.9
+
+
+def test_what_the_network_says_is_what_members_and_wide_part_say(fitted):
+    documents, labels = texts(9, 3)
+    examples = Examples.of(TREE, labels, texts=documents)
+    with hilap.network.evaluating(fitted.network_) as network:
+        batch = network.prepare(examples).batch(np.arange(9))
+        deep = torch.stack([member(batch)[1] for member in network.members]).mean(0)
+        torch.testing.assert_close(network.see(batch).flat, deep + network.wide(batch.wide))
+        assert network.wide.weight.abs().sum() > 0
+
+
+def test_a_document_gets_the_same_in_any_company(fitted):
+    documents, _ = texts(23, 4)
+    together = fitted.predict_proba(documents)
+    order = np.random.default_rng(0).permutation(23)
+    np.testing.assert_array_equal(fitted.predict_proba([documents[i] for i in order]), together[order])
+    np.testing.assert_array_equal(np.concatenate([fitted.predict_proba([text]) for text in documents]), together)
+
+
+def test_saving_changes_nothing(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    again = hilap.load(tmp_path / "model")
+    documents, _ = texts(23, 4)
+    np.testing.assert_array_equal(again.predict_proba(documents), fitted.predict_proba(documents))
+    assert (again.predict(documents) != fitted.predict(documents)).nnz == 0
+
+
+@pytest.mark.parametrize("more", [{"encoder": "tfidf", "encoder_options": {"hidden": (4,)}}, {"pool_validation": True}])
+def test_a_broken_run_ends_as_an_unbroken_one(more, tmp_path):
+    from hilap.training.callbacks import Callback
+
+    class Stop(Callback):
+        def on_epoch(self, record):
+            if record["phase"] == "reinforced":
+                raise KeyboardInterrupt
+
+    def made():
+        return HiLAPClassifier(TREE, **{**SMALL, **more})
+
+    whole = made().fit(*texts(), valid=texts(30, 1))
+    with pytest.raises(KeyboardInterrupt):
+        made().fit(*texts(), valid=texts(30, 1), checkpoint=tmp_path / "c", callbacks=[Stop()])
+    resumed = made().fit(*texts(), valid=texts(30, 1), checkpoint=tmp_path / "c", resume=True)
+    for name, value in whole.network_.state_dict().items():
+        assert torch.equal(value, resumed.network_.state_dict()[name]), name
+
+
+def test_heads_beside_a_wide_part_start_at_zero():
+    made = HiLAPClassifier(TREE, **{**SMALL, "flat_epochs": 0}).fit(*texts(), valid=texts(30, 1))
+    assert all(not weight.any() for member in made.network_.members for weight in member.head.parameters())
+
+
+def test_features_alone_have_no_words():
+    with pytest.raises(HilapError, match="reads texts, but these documents have none"):
+        HiLAPClassifier(TREE, **{**SMALL, "encoder": "mlp"}).fit(np.ones((20, 3)), [["b"]] * 20)
+
+
+def test_a_wide_part_that_would_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr(wide, "MOST_WEIGHTS", 10)
+    with pytest.raises(SettingError, match=r"would have \d+ terms x 5 labels; give wide_options a smaller"):
+        HiLAPClassifier(TREE, **SMALL).fit(*texts())
+
+
+def test_an_unknown_option_is_named():
+    with pytest.raises(SettingError, match="tfidf encoder has no setting 'max_word'; did you mean 'max_words'"):
+        HiLAPClassifier(TREE, **SMALL, wide_options={"max_word": 3}).fit(*texts())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda wide: wide["learned"]["terms"].append("more"),
+        lambda wide: wide.pop("learned"),
+        lambda wide: wide.update(settings={"colour": 1}),
+        lambda wide: wide.update(settings=3),
+    ],
+)
+def test_a_strangers_model_that_does_not_fit_together_is_refused(fitted, change, tmp_path):
+    fitted.save(tmp_path / "model")
+    stored = load_folder(tmp_path / "model")
+    change(stored.extra["encoders"]["wide"])
+    parts = {"settings": stored.settings, "taxonomy": stored.taxonomy, "tensors": stored.tensors, "extra": stored.extra}
+    save_folder(tmp_path / "changed", kind=stored.kind, **parts)
+    with pytest.raises(ModelError, match=r"do not fit together|is missing"):
+        hilap.load(tmp_path / "changed")
