@@ -41,6 +41,7 @@ class Nothing(Encoder):
 
     def prepare(self, examples: Examples) -> NothingRows:
         """As many zeros as there are documents."""
+        self.check_fitted()
         return NothingRows(len(examples))
 
     def forward(self, batch: Tensor) -> Tensor:
@@ -54,6 +55,7 @@ class Nothing(Encoder):
 
     def learned(self) -> dict[str, Json]:
         """Nothing."""
+        self.check_fitted()
         return {}
 
     @classmethod
