@@ -122,6 +122,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         wide: bool | None = None,
         wide_strength: float | None = None,
         wide_options: Mapping[str, Any] | None = None,
+        label_text: bool | None = None,
         max_steps: int | None = None,
         select: str | None = None,
         validation_share: float | None = None,
@@ -184,6 +185,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.wide = wide
         self.wide_strength = wide_strength
         self.wide_options = wide_options
+        self.label_text = label_text
         self.max_steps = max_steps
         self.select = select
         self.validation_share = validation_share

@@ -83,6 +83,7 @@ BAD: list[tuple[type, dict, str]] = [
     (TrainSettings, {"repeats": 2}, "repeats must be 1 unless folds is above 1, got 2"),
     (TrainSettings, {"pool_validation": True}, "pool_validation must be false unless folds is above 1, got True"),
     (TrainSettings, {"wide": True}, "wide must be false unless folds is above 1, got True"),
+    (TrainSettings, {"label_text": True}, "label_text must be false unless wide is true, got True"),
     (TrainSettings, {"wide_strength": 0}, "wide_strength must be a number between 1e-06 and 1e+06, got 0"),
     (TrainSettings, {"learning_rate": 11}, "learning_rate must be a number between 0 and 10, got 11"),
     (TrainSettings, {"weight_decay": "1"}, "weight_decay must be a number between 0 and 10, got '1'"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 import hilap
@@ -86,6 +87,38 @@ def test_logits_are_calibrated_as_a_whole():
     found = cross_fit(rows, labels, folds_of(200, 5, 1), repeats=1, strength=1.0)
     chances = 1 / (1 + np.exp(-found.honest.mean(0)))
     assert chances.mean() == pytest.approx(labels.toarray().mean(), abs=1e-3)
+
+
+def test_a_likeness_to_the_label_is_a_second_voice():
+    rows, labels = problem(200)
+    called = sparse.csr_array(np.eye(4, 12, dtype=np.float32))
+    folds = folds_of(200, 5, 1)
+    margins, weight, bias = np.zeros((200, 4)), np.zeros((12, 4)), np.zeros(4)
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(200), fold)
+        found, offset = wide._fit(rows[rest], labels.tocsc()[rest], 1.0)
+        margins[fold] = rows[fold] @ found + offset
+        weight, bias = weight + found / 5, bias + offset / 5
+    alike = (rows @ called.T).toarray()
+    voices = np.stack([margins.ravel(), alike.ravel()], axis=1)
+    platt = LogisticRegression(C=1e6).fit(voices, labels.toarray().ravel())
+    (slope, named), intercept = platt.coef_[0], platt.intercept_[0]
+    both = cross_fit(rows, labels, folds, repeats=1, strength=1.0, label_rows=called)
+    np.testing.assert_allclose(both.honest[0], slope * margins + named * alike + intercept, atol=1e-3)
+    np.testing.assert_allclose(both.weight, slope * weight + named * called.T.toarray(), atol=1e-3)
+    np.testing.assert_allclose(both.bias, slope * bias + intercept, atol=1e-3)
+
+
+def test_the_name_speaks_for_a_label_that_no_document_has():
+    taxonomy = Taxonomy.of({"a": [], "beer": ["a"], "dog": ["a"], "c": ["a"]})
+    documents, labels = texts(80)
+    sets = [["c"] if "c" in row else [] for row in labels]  # what is about beer is not labelled
+    made = HiLAPClassifier(taxonomy, **SMALL, label_text=True).fit(documents, sets)
+    chances = made.predict_proba(["beer", "dog"])
+    beer, dog = taxonomy.index("beer"), taxonomy.index("dog")
+    slope = made.network_.wide.weight[made.network_.wide.terms.terms.index("beer")]
+    assert slope[beer] != slope[dog]
+    assert (chances[0, beer] > chances[0, dog]) == (slope[beer] > slope[dog])
 
 
 @pytest.mark.parametrize("value", [0, 1])

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor, nn
 
+from hilap.corpus import Examples
 from hilap.decoding import StopBias, decode, tune_stop_bias
 from hilap.encoders import parameter_rates
 from hilap.metrics import flat as flat_metrics
@@ -28,7 +29,7 @@ from hilap.settings import TrainSettings
 from hilap.taxonomy import Taxonomy
 from hilap.training.data import TrainingData
 from hilap.training.trainer import Phase
-from hilap.wide import BothRows, cross_fit
+from hilap.wide import BothRows, cross_fit, label_texts
 
 PREDICT_BATCH = 256
 THRESHOLDS = tuple(n / 100 for n in (*range(2, 50, 2), *range(50, 95, 10)))
@@ -95,7 +96,18 @@ class Run:
         rows = sparse.vstack(matrices, format="csr")
         labels = sparse.vstack([block.labels for block in blocks], format="csr")
         settings = self.settings
-        found = cross_fit(rows, labels, self.folds, repeats=settings.repeats, strength=settings.wide_strength)
+        named = None
+        if settings.label_text:
+            called = Examples.of(self.taxonomy, [[]] * len(self.taxonomy), texts=label_texts(self.taxonomy))
+            named = self.network.wide.terms.tfidf_matrix(called)
+        found = cross_fit(
+            rows,
+            labels,
+            self.folds,
+            repeats=settings.repeats,
+            strength=settings.wide_strength,
+            label_rows=named,
+        )
         self.wide = torch.from_numpy(found.honest)
         self.network.wide.weight.copy_(torch.from_numpy(found.weight))
         self.network.wide.bias.copy_(torch.from_numpy(found.bias))
