@@ -1,0 +1,117 @@
+"""The result files that `run.py` writes, read and checked: what `table.py` and the figures are made from."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "src"))
+
+from hilap.errors import HilapError  # noqa: E402
+from hilap.files import read_text  # noqa: E402
+
+SETS = {
+    "funcat": "FunCat (cellcycle)",
+    "go": "Gene Ontology (cellcycle)",
+    "rcv1": "RCV1",
+    "nyt": "NYT",
+    "yelp": "Yelp",
+    "arxiv": "arXiv abstracts",
+    "trove": "PyPI descriptions (trove)",
+    "medline": "MEDLINE abstracts",
+}
+ABLATION = {  # method -> the row's name in the paper
+    "flat-only": "Flat-Only",
+    "hilap-sl-noflat": "HiLAP-SL-NoFlat",
+    "hilap-sl": "HiLAP-SL",
+    "hilap-nosl": "HiLAP-NoSL",
+    "hilap-noflat": "HiLAP-NoFlat",
+    "hilap-paper": "HiLAP",
+}
+NAMES = {"hilap": "HiLAP, recommended", "hilap-paper": "HiLAP, as in the paper"} | {
+    method: name for method, name in ABLATION.items() if method != "hilap-paper"
+}
+
+
+@dataclass(frozen=True)
+class Runs:
+    """All seeds of one method on one set."""
+
+    name: str
+    method: str
+    records: tuple[dict[str, Any], ...]
+
+    def values(self, *keys: str) -> list[float]:
+        """One figure of every seed, or nothing where a seed lacks it."""
+        found: list[Any] = list(self.records)
+        for key in keys:
+            found = [value.get(key) if isinstance(value, dict) else None for value in found]
+        for value in found:
+            if value is not None and not isinstance(value, int | float):
+                place = ".".join(keys)
+                raise HilapError(f"{self.name}/{self.method}: {place} must be a number, got {value!r}; run it again")
+        return [] if any(value is None or math.isnan(value) for value in found) else [float(value) for value in found]
+
+    @property
+    def title(self) -> str:
+        """The system's name and the word under which `run.py` knows it."""
+        return f"{NAMES[self.method]} (`{self.method}`)" if self.method in NAMES else f"`{self.method}`"
+
+
+def read_results(folder: Path) -> dict[str, list[Runs]]:
+    """The runs with test scores: set -> methods, both in the order of the page."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*/*/*.json")):
+        record = read_object(path)
+        if "test" in record:
+            _check_place(record, path)
+            found.setdefault((path.parts[-3], path.parts[-2]), []).append(record)
+    pages: dict[str, list[Runs]] = {}
+    for name, method in sorted(found, key=lambda key: (rank(SETS, key[0]), rank(NAMES, key[1]))):
+        records = sorted(found[name, method], key=lambda record: int(record["seed"]))
+        pages.setdefault(name, []).append(Runs(name, method, tuple(records)))
+    for name, runs in pages.items():
+        _check_alike(name, runs)
+    return pages
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """A file that holds one JSON object."""
+    try:
+        value = json.loads(read_text(path, HilapError))
+    except json.JSONDecodeError as fault:
+        raise HilapError(f"{path}:{fault.lineno}: not valid JSON ({fault.msg}); run it again with --again") from None
+    except RecursionError:
+        raise HilapError(f"{path}: nested too deeply to be a result; run it again with --again") from None
+    if not isinstance(value, dict):
+        raise HilapError(f"{path}: a JSON object is needed, got {type(value).__name__}; run it again with --again")
+    return value
+
+
+def _check_place(record: dict[str, Any], path: Path) -> None:
+    """A file copied or renamed by hand must not count as another seed or system."""
+    given = (record.get("set"), record.get("method"), f"{record.get('seed')}.json")
+    if given != path.parts[-3:] or not isinstance(record["seed"], int):
+        raise HilapError(f"{path}: says it is {'/'.join(map(str, given))}; put it there, or run it again with --again")
+
+
+def _check_alike(name: str, runs: Sequence[Runs]) -> None:
+    """A mean is taken over seeds of the same settings, and systems are compared on the same data."""
+    for one in runs:
+        if len({json.dumps(record.get("settings"), sort_keys=True) for record in one.records}) > 1:
+            raise HilapError(f"{name}/{one.method}: the seeds have different settings; run them again with --again")
+    records = [record for one in runs for record in one.records]
+    if len({json.dumps(record.get("data"), sort_keys=True) for record in records}) > 1:
+        raise HilapError(f"{name}: the results come from different data; run the older ones again with --again")
+
+
+def rank(known: Iterable[str], word: str) -> tuple[int, str]:
+    """For sorting: known words in their order, then the others by the alphabet."""
+    order = list(known)
+    return (order.index(word) if word in order else len(order), word)

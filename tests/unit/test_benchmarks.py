@@ -1,0 +1,512 @@
+"""The bench: the paper's figures are typed right, the page is what the results say, the queue does what it must."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = ROOT / "benchmarks"
+sys.path.insert(0, str(BENCH))
+
+import records  # noqa: E402
+import suite  # noqa: E402
+import table  # noqa: E402
+
+from hilap.errors import HilapError, SettingError  # noqa: E402
+
+PAPER = json.loads((BENCH / "paper.json").read_text(encoding="utf-8"))
+
+
+# --- paper.json against the LaTeX source -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def source(data_folder) -> str:
+    found = sorted((data_folder.parent / "paper").glob("*.txt"))
+    if not found:
+        pytest.skip("the paper's source is not here: it is expected in shared/paper beside the project")
+    return "\n".join(path.read_text(encoding="utf-8") for path in found)
+
+
+def environments(source: str) -> dict[str, str]:
+    """LaTeX label -> the table environment, in the order of the source."""
+    bodies = re.findall(r"\\begin\{table\*?\}.*?\\end\{table\*?\}", source, re.DOTALL)
+    return {re.search(r"\\label\{(\w+)\}", body)[1]: body for body in bodies}
+
+
+def plain(cell: str) -> str:
+    cell = re.sub(r"\\(?:c?midrule|toprule|bottomrule)(?:\[[^]]*\])?(?:\(\w*\))?(?:\{[^}]*\})?", "", cell)
+    cell = cell.replace(r"~\citet{peng2018large}", " Peng et al., 2018")
+    cell = re.sub(r"\$?\\text(?:bf)?\{([^}]*)\}(?:\^\*)?\$?", r"\1", cell)
+    return re.sub(r"\s+", " ", cell).strip()
+
+
+def value_of(cell: str) -> float | str | None:
+    digits = cell.replace(",", "").replace(r"\%", "")
+    if cell == "-":
+        return None
+    return float(digits) if re.fullmatch(r"\d+(\.\d+)?", digits) else cell
+
+
+def rows_of(body: str) -> list[list[str]]:
+    inner = re.search(r"\\begin\{tabular\}\{\w+\}(.*)\\end\{tabular\}", body, re.DOTALL)[1]
+    rows = []
+    for line in inner.split(r"\\"):
+        cells = [plain(cell) for cell in re.split(r"(?<!\\)&", line)]
+        if cells[0] == "" or "multirow" in cells[0]:  # the rotated name of a group
+            cells = cells[1:]
+        rows.append(cells)
+    return rows
+
+
+def printed(label: str, body: str) -> dict[str, list]:
+    """Name of the row -> its figures, as the source prints them."""
+    rows = rows_of(body)
+    if label == "table_inconsistencies":  # systems side by side
+        return {name: [value_of(cell)] for name, cell in zip(rows[0], rows[1], strict=True)}
+    is_data = [len(row) > 1 and not isinstance(value_of(row[-1]), str) for row in rows]
+    return {row[0]: [value_of(cell) for cell in row[1:]] for row, data in zip(rows, is_data, strict=True) if data}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("label", PAPER["tables"])
+def test_a_table_of_the_paper_is_typed_as_printed(label, source):
+    body, ours = environments(source)[label], PAPER["tables"][label]
+    theirs = printed(label, body)
+    assert ours["rows"] == theirs
+    assert list(ours["rows"]) == list(theirs)
+    caption = re.search(r"\\caption\{(.*)\}\s*\n", body)[1]
+    assert plain(caption).startswith(ours["caption"])
+
+
+@pytest.mark.data
+def test_no_table_of_the_source_is_left_out(source):
+    places = {label: entry["place"] for label, entry in PAPER["tables"].items()}
+    assert places == {label: i for i, label in enumerate(environments(source), 1)}
+
+
+@pytest.mark.data
+def test_rows_reported_from_elsewhere_are_the_starred_ones(source):
+    starred = re.findall(r"\\text\{([^}]*)\}\^\*", environments(source)["table_rcv1"])
+    assert PAPER["tables"]["table_rcv1"]["reported"] == starred
+
+
+@pytest.mark.parametrize("label", PAPER["tables"])
+def test_every_row_has_a_figure_for_every_column(label):
+    entry = PAPER["tables"][label]
+    assert {len(row) for row in entry["rows"].values()} == {len(entry["columns"])}
+
+
+@pytest.mark.data
+def test_the_opponents_are_those_of_the_notes(data_folder):
+    notes = (data_folder.parent / "NOTES.md").read_text(encoding="utf-8").split("\n## ")[3]
+    assert notes.startswith("3. What simple methods reach")
+    own = "\n".join(line for line in notes.splitlines() if not line.startswith("| *paper"))
+    about = (data_folder / "README.md").read_text(encoding="utf-8").partition("For orientation")[2]
+    own += "\n".join(line for line in about.splitlines() if re.match(r"\| `(trove|medline|arxiv)`", line))
+    triple = re.compile(r"(\d+\.\d+)\s*/\s*(\d+\.\d+)\s*/\s*(\d+\.\d+)")
+    expected = sorted(tuple(map(float, found)) for found in triple.findall(own))
+    assert sorted(tuple(row["values"][:3]) for row in PAPER["opponents"]["rows"]) == expected
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def write_result(folder: Path, name: str, method: str, seed: int, *, valid_only: bool = False, **changes) -> Path:
+    scores = {"micro_f1": 0.3, "macro_f1": 0.08, "example_f1": 0.29, "au_prc_pooled": 0.25, "inconsistent_share": 0.0}
+    record = {
+        "set": name,
+        "method": method,
+        "seed": seed,
+        "settings": {"preset": "paper"},
+        "data": {"train": "d1"},
+        "code": "c0de",
+        "versions": {"torch": "2.13.0"},
+        "training": {"cpu_seconds": 1234.5},
+        "prediction": {"documents_per_cpu_second": 2000.0},
+        "valid": scores,
+    }
+    test = {**scores, **changes.pop("test", {})}
+    record |= changes if valid_only else {"test": test, **changes}
+    path = folder / name / method / f"{seed}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record), encoding="utf-8")
+    return path
+
+
+def cells_of(page: str, section: str, row: str) -> dict[str, str]:
+    """A row of the first table with it below a heading: heading of the column -> cell."""
+    lines = page.partition(f"# {section}\n")[2].splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(f"| {row} |"))
+    head = next(i for i in range(at, -1, -1) if lines[i].startswith("| :--")) - 1
+    split = [[cell.strip() for cell in lines[i].strip("|").split("|")] for i in (head, at)]
+    return dict(zip(*split, strict=True))
+
+
+def test_the_committed_page_is_what_the_committed_results_give():
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == table.page(), (
+        "docs/results.md is out of date: run python benchmarks/table.py"
+    )
+
+
+def test_without_results_the_page_says_so_and_claims_nothing(tmp_path):
+    page = table.page(tmp_path)
+    assert "There are no test results yet" in page
+    assert "|" not in page
+
+
+def test_results_of_validation_alone_do_not_count(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0, valid_only=True)
+    assert table.page(tmp_path) == table.page(tmp_path / "nothing")
+
+
+def test_scores_are_mean_and_sample_deviation_over_seeds_in_percent(tmp_path):
+    values = [0.301, 0.288, 0.295]
+    for seed, value in enumerate(values):
+        write_result(tmp_path, "funcat", "hilap", seed, test={"micro_f1": value})
+    row = cells_of(table.page(tmp_path), "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")
+    assert row["Micro-F1"] == f"{100 * np.mean(values):.2f} ± {100 * np.std(values, ddof=1):.2f}"
+    assert row["Seeds"] == "3"
+    assert row["Training, CPU s"] == "1,234 ± 0"
+    assert row["Prediction, documents per CPU s"] == "2,000 ± 0"
+
+
+def test_one_seed_has_no_spread(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0)
+    row = cells_of(table.page(tmp_path), "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")
+    assert (row["Micro-F1"], row["AU(PRC) pooled"], row["Inconsistent %"]) == ("30.00", "25.00", "0.00")
+
+
+def test_the_papers_rows_stand_beside_ours(tmp_path):
+    write_result(tmp_path, "go", "hilap", 0)
+    page = table.page(tmp_path)
+    row = cells_of(page, "Gene Ontology (cellcycle)", "*paper: CLUS-HMC*")
+    assert (row["Micro-F1"], row["Macro-F1"], row["EBF"], row["Seeds"]) == ("41.4", "3.01", "40.3", "–")
+    assert "FunCat (cellcycle)\n" not in page
+
+
+def test_a_set_the_paper_does_not_have_gets_no_rows_of_the_paper(tmp_path):
+    write_result(tmp_path, "arxiv", "hilap", 0)
+    section = table.page(tmp_path).partition("## arXiv abstracts")[2].partition("\n## ")[0]
+    assert "hilap" in section
+    assert "paper:" not in section
+
+
+def test_the_best_of_ours_is_bold_in_each_column_and_no_other(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0, test={"micro_f1": 0.31, "macro_f1": 0.07})
+    write_result(tmp_path, "funcat", "svm", 0, test={"micro_f1": 0.30, "macro_f1": 0.09})
+    page = table.page(tmp_path)
+    ours = cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")
+    svm = cells_of(page, "FunCat (cellcycle)", "`svm`")
+    assert (ours["Micro-F1"], svm["Micro-F1"]) == ("**31.00**", "30.00")
+    assert (ours["Macro-F1"], svm["Macro-F1"]) == ("7.00", "**9.00**")
+    assert ours["EBF"] == svm["EBF"] == "**29.00**"  # equal is equally good
+
+
+def test_a_system_alone_is_not_the_best(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0)
+    assert "**3" not in cells_of(table.page(tmp_path), "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")["Micro-F1"]
+
+
+def test_a_score_that_one_seed_lacks_or_cannot_define_is_a_dash(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0)
+    write_result(tmp_path, "funcat", "hilap", 1, test={"micro_f1": None, "au_prc_pooled": float("nan")})
+    row = cells_of(table.page(tmp_path), "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")
+    assert (row["Micro-F1"], row["AU(PRC) pooled"], row["EBF"]) == ("–", "–", "29.00 ± 0.00")
+
+
+def test_go_is_shown_without_its_roots_too(tmp_path):
+    rootless = {"rootless_micro_f1": 0.21, "rootless_macro_f1": 0.03, "rootless_example_f1": 0.2}
+    write_result(tmp_path, "go", "hilap", 0, test=rootless)
+    below = table.page(tmp_path).partition("Without the three namespace roots")[2]
+    assert "| HiLAP, recommended (`hilap`) | 21.00 | 3.00 | 20.00 |" in below
+
+
+def test_the_ablation_shows_our_variants_beside_the_papers(tmp_path):
+    for method, value in (("hilap-paper", 0.3), ("hilap-sl", 0.2), ("flat-only", 0.1)):
+        write_result(tmp_path, "funcat", method, 0, test={"micro_f1": value})
+    page = table.page(tmp_path)
+    row = cells_of(page, "Ablation (the paper's Table 6)", "HiLAP-SL (`hilap-sl`)")
+    assert (row["Micro-F1"], row["*paper, RCV1: Micro-F1*"], row["*paper, RCV1: EBF*"]) == ("20.00", "82.5", "83.0")
+    section = page.partition("## Ablation")[2].partition("\n## ")[0]
+    assert re.findall(r"`([\w-]+)`", section) == ["flat-only", "hilap-sl", "hilap-paper"]  # the paper's order
+
+
+def test_the_whole_method_alone_is_no_ablation(tmp_path):
+    write_result(tmp_path, "funcat", "hilap-paper", 0)
+    assert "## Ablation" not in table.page(tmp_path)
+
+
+def test_inconsistency_is_shown_for_all_sets_beside_the_papers(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0)
+    write_result(tmp_path, "go", "svm", 0, test={"inconsistent_share": 0.081})
+    page = table.page(tmp_path)
+    section = "Inconsistent documents, % (the paper's Table 7)"
+    svm = cells_of(page, section, "`svm`")
+    assert (svm["FunCat (cellcycle)"], svm["Gene Ontology (cellcycle)"]) == ("–", "8.10")
+    assert cells_of(page, section, "*paper: TextCNN*")["*paper, RCV1*"] == "3.74"
+    assert cells_of(page, section, "*paper: HiLAP*")["*paper, RCV1*"] == "0"
+
+
+def test_the_gap_to_the_opponents_to_beat_is_told_with_its_sign(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0, test={"micro_f1": 0.31, "macro_f1": 0.09})
+    page = table.page(tmp_path)
+    assert "Micro-F1 +0.40 (C-HMCNN, tuned: 30.6)" in page
+    assert "Macro-F1 -0.70 (Flat net, 3 layers of 1,000, dropout 0.7, tuned: 9.7)" in page
+    assert "## Opponents: not measured by us" in page
+
+
+def test_the_page_names_the_code_that_made_the_figures(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0, code="aaa")
+    write_result(tmp_path, "funcat", "hilap", 1, code="bbb")
+    assert "Made by code `aaa`, `bbb` with torch 2.13.0." in table.page(tmp_path)
+
+
+def test_seeds_are_counted_in_the_order_of_numbers(tmp_path):
+    for seed in (10, 2):
+        write_result(tmp_path, "funcat", "hilap", seed)
+    runs = records.read_results(tmp_path)["funcat"][0]
+    assert [record["seed"] for record in runs.records] == [2, 10]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"settings": {"preset": "residual"}}, "funcat/hilap: the seeds have different settings"),
+        ({"data": {"train": "d2"}}, "funcat: the results come from different data"),
+        ({"seed": 7}, "says it is funcat/hilap/7.json"),
+        ({"test": {"micro_f1": "30"}}, "funcat/hilap: test.micro_f1 must be a number, got '30'"),
+    ],
+)
+def test_results_that_do_not_belong_together_are_refused(change, message, tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0)
+    path = write_result(tmp_path, "funcat", "hilap", 1)
+    record = json.loads(path.read_text()) | change
+    path.write_text(json.dumps(record))
+    with pytest.raises(HilapError, match=re.escape(message)):
+        table.page(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"test":\n', "0.json:2: not valid JSON"),
+        (b"[1]", "a JSON object is needed, got list"),
+        (b"\xff{}", "not valid UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_damaged_result_is_named(content, message, tmp_path, capsys):
+    path = tmp_path / "funcat" / "hilap" / "0.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    assert table.main(["--results", str(tmp_path), "--out", str(tmp_path / "page.md")]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert str(path) in told
+    assert not (tmp_path / "page.md").exists()
+
+
+def test_check_tells_an_old_page_from_a_new_one(tmp_path, capsys):
+    given = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "page.md")]
+    assert table.main(given) == 0
+    assert table.main([*given, "--check"]) == 0
+    write_result(tmp_path / "results", "funcat", "hilap", 0)
+    before = (tmp_path / "page.md").read_bytes()
+    assert table.main([*given, "--check"]) == 1
+    assert "out of date" in capsys.readouterr().out
+    assert (tmp_path / "page.md").read_bytes() == before
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, 4.0], [1234.5, 1234.5]])
+def test_spread_agrees_with_another_library(values):
+    mean, deviation = (float(part.replace(",", "")) for part in table.spread(values).split(" ± "))
+    assert mean == pytest.approx(np.mean(values), abs=0.005)
+    assert deviation == pytest.approx(statistics.pstdev(values) * (len(values) / (len(values) - 1)) ** 0.5, abs=0.005)
+
+
+# --- the queue -------------------------------------------------------------------------------------------------------
+
+RUNNER = """
+import argparse, json, os, pathlib, sys, time
+parser = argparse.ArgumentParser()
+for name in ("--set", "--method", "--seed", "--out", "--data", "--models"):
+    parser.add_argument(name)
+parser.add_argument("--test", action="store_true")
+given = parser.parse_args()
+out = pathlib.Path(given.out)
+with open(out / "started.txt", "a") as lines:
+    lines.write(f"{given.set}/{given.method}/{given.seed} {os.getpid()} {os.environ['OMP_NUM_THREADS']}\\n")
+until = time.monotonic() + 30
+while given.set == "pair" and (out / "started.txt").read_text().count("pair") < 2:
+    if time.monotonic() > until:
+        sys.exit("nobody came")
+    time.sleep(0.05)
+if given.set == "slow":
+    time.sleep(60)
+if given.set == "bad":
+    sys.exit("the disk is on fire")
+if given.set != "silent":
+    path = out / given.set / given.method / f"{given.seed}{'' if given.test else '.valid'}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"options": sys.argv}))
+"""
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    """A queue of toy runs: call it with entries (set, seeds) and further words."""
+    (tmp_path / "runner.py").write_text(RUNNER)
+    monkeypatch.setattr(suite, "RUNNER", tmp_path / "runner.py")
+
+    def call(entries, *words):
+        return suite.main(["--queue", str(queue_of(tmp_path, entries)), "--out", str(tmp_path), *words])
+
+    return call
+
+
+def queue_of(folder: Path, entries) -> Path:
+    path = folder / "queue.toml"
+    lines = [f'[[entries]]\nset = "{name}"\nmethods = ["hilap"]\nseeds = {seeds}\n' for name, seeds in entries]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def started(folder: Path) -> list[list[str]]:
+    path = folder / "started.txt"
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_the_queue_runs_everything_in_order_with_one_thread_each(bench, tmp_path):
+    assert bench([("b", 2), ("a", 1)], "--jobs", "1", "--test") == 0
+    assert [line[0] for line in started(tmp_path)] == ["b/hilap/0", "b/hilap/1", "a/hilap/0"]
+    assert {line[2] for line in started(tmp_path)} == {"1"}
+    assert (tmp_path / "a" / "hilap" / "0.json").is_file()
+
+
+def test_two_jobs_run_side_by_side(bench):
+    assert bench([("pair", 2)], "--jobs", "2") == 0  # each waits for the other
+
+
+def test_what_has_a_result_is_skipped(bench, tmp_path, capsys):
+    assert bench([("a", 1)], "--test") == 0
+    assert bench([("a", 2)], "--test") == 0
+    assert [line[0] for line in started(tmp_path)] == ["a/hilap/0", "a/hilap/1"]
+    assert "1 to run, 1 skipped" in capsys.readouterr().err
+
+
+def test_a_result_of_validation_alone_does_not_stand_for_the_test(bench, tmp_path):
+    assert bench([("a", 1)]) == 0
+    assert bench([("a", 1)], "--test") == 0
+    assert len(started(tmp_path)) == 2
+
+
+def test_one_failure_stops_nobody_and_is_told_at_the_end(bench, tmp_path, capsys):
+    assert bench([("bad", 1), ("a", 1)], "--jobs", "1") == 1
+    told = capsys.readouterr().err
+    assert (tmp_path / "a" / "hilap" / "0.valid.json").is_file()
+    assert "bad/hilap/0 failed:\n    exit code 1\n    the disk is on fire" in told
+    assert "1 done, 1 failed" in told
+
+
+def test_a_run_that_ends_well_without_a_result_has_failed(bench, capsys):
+    assert bench([("silent", 1)]) == 1
+    assert "it ended well but" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("word", "expected"), [("a", ["a/hilap/0"]), ("a/hilap", ["a/hilap/0"])])
+def test_only_chooses(word, expected, bench, capsys):
+    assert bench([("a", 1), ("b", 1)], "--only", word, "--list") == 0
+    assert capsys.readouterr().out.split() == expected
+
+
+def test_data_models_and_test_are_handed_on(bench, tmp_path):
+    assert bench([("a", 1)], "--data", "D", "--models", "M", "--test") == 0
+    options = json.loads((tmp_path / "a" / "hilap" / "0.json").read_text())["options"]
+    assert options[-7:] == ["--out", str(tmp_path), "--test", "--data", "D", "--models", "M"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ending_the_suite_ends_its_runs(number, tmp_path):
+    (tmp_path / "runner.py").write_text(RUNNER)
+    code = f"import sys, pathlib; sys.path.insert(0, {str(BENCH)!r}); import suite; "
+    code += f"suite.RUNNER = pathlib.Path({str(tmp_path / 'runner.py')!r}); sys.exit(suite.main())"
+    words = ["--queue", str(queue_of(tmp_path, [("slow", 3)])), "--out", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    while len(started(tmp_path)) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(number)
+    told = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 128 + number
+    assert "0 done, 0 failed, 3 left" in told
+    children = [int(line[1]) for line in started(tmp_path)]
+    assert len(children) == 2
+    for child in children:
+        with pytest.raises(ProcessLookupError):
+            os.kill(child, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[[entries", "not valid TOML"),
+        ("", "there is nothing to run"),
+        ('[[entries]]\nset = "a"', "entry 1: needs exactly set, methods and seeds"),
+        (
+            '[[entries]]\nset = ""\nmethods = ["hilap"]\nseeds = 1',
+            "entry 1: set must be the name of a data set, got ''",
+        ),
+        ('[[entries]]\nset = "a"\nmethods = []\nseeds = 1', "entry 1: methods must be a list of names, got []"),
+        ('[[entries]]\nset = "a"\nmethods = ["hilup"]\nseeds = 1', "(the files of settings/), got 'hilup'"),
+        ('[[entries]]\nset = "a"\nmethods = ["hilap"]\nseeds = 0', "seeds must be a number of at least 1, got 0"),
+        ('[[entries]]\nset = "a"\nmethods = ["hilap"]\nseeds = true', "seeds must be a number of at least 1, got True"),
+    ],
+)
+def test_a_bad_queue_is_refused(content, message, tmp_path):
+    path = tmp_path / "queue.toml"
+    path.write_text(content)
+    with pytest.raises(SettingError, match=re.escape(message)) as caught:
+        suite.read_queue(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["--jobs", "0"], "--jobs must be at least 1, got 0"), (["--only", "x"], "--only must be a set or method")],
+)
+def test_bad_options_get_a_sentence_and_exit_code_2(words, message, bench, capsys):
+    assert bench([("a", 1)], *words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_committed_queue_is_the_planned_one():
+    jobs = suite.read_queue(suite.QUEUE)
+    counted = {}
+    for job in jobs:
+        counted.setdefault((job.set, job.method), []).append(job.seed)
+    features = {(name, method): [0, 1, 2, 3, 4] for name in ("funcat", "go") for method in ("hilap", *records.ABLATION)}
+    assert counted == features | {(name, "hilap"): [0, 1, 2] for name in ("arxiv", "trove", "medline")}
+
+
+@pytest.mark.parametrize("test", [True, False])
+def test_the_suite_looks_for_results_where_the_runner_writes_them(test, tmp_path):
+    path = suite.Job("funcat", "hilap", 3).result(tmp_path, test=test)
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    words = ["--set", "funcat", "--method", "hilap", "--seed", "3", "--out", str(tmp_path)]
+    told = subprocess.run(
+        [sys.executable, str(BENCH / "run.py"), *words, *(["--test"] if test else [])], capture_output=True, text=True
+    )
+    assert "is there already" in told.stdout
