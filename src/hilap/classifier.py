@@ -258,7 +258,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.decode_ = decode
         if decode.tune is not None:
-            self.decode_ = self._tuned(held_out, decode, run.honest_valid)
+            self.decode_ = self._tuned(held_out, decode, *run.tuning())
         found = self._sets(held_out, run.honest_valid)
         self.validation_ = report(held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False)
         return self
@@ -511,13 +511,15 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Iterator[tuple[Seen, Documents, int]]:
         """Blocks of documents as the network sees them, ready for walking, and how many of the rows are real.
 
-        `honest` (n, L) are the flat logits to take instead of the network's, where it has learned from the documents.
+        `honest` (n, L) are flat logits to take instead of the network's of `examples`, where it has learned from the
+        documents.
         """
         self._check_fitted()
         bias = self._bias(self.decode_)
         with evaluating(self.network_) as network:
-            for start in range(0, len(examples), BLOCK):
-                rows = np.arange(start, min(start + BLOCK, len(examples)))
+            n = len(examples) if honest is None else len(honest)
+            for start in range(0, n, BLOCK):
+                rows = np.arange(start, min(start + BLOCK, n))
                 filled = np.resize(np.arange(len(rows)), len(rows) + -len(rows) % ROWS)
                 if honest is None:
                     seen = network.see(network.prepare(examples.take(rows)).batch(filled))
@@ -586,23 +588,25 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return None if given == decoding.Constraints() else given
 
-    def _tuned(self, valid: Examples, decode: DecodeSettings, honest: torch.Tensor | None) -> DecodeSettings:
-        """Thresholds or stop bias that are best on the validation documents."""
+    def _tuned(
+        self, valid: Examples, decode: DecodeSettings, labels: sparse.csr_array, honest: torch.Tensor | None
+    ) -> DecodeSettings:
+        """Thresholds or stop bias that are best on the validation documents, or those with these labels and logits."""
         metric = decode.tune or "example_f1"
         if self.train_settings_.variant == "flat":
-            return decode.but(threshold=best_threshold(valid.labels, self._marginals(valid, honest), metric)[0])
+            return decode.but(threshold=best_threshold(labels, self._marginals(valid, honest), metric)[0])
         if self.train_settings_.variant == "sl":
             scores = {}
             for threshold in THRESHOLDS:
                 self.decode_ = decode.but(threshold=threshold)
-                scores[threshold] = score_sets(valid.labels, self._sets(valid, honest), metric)["select"]
+                scores[threshold] = score_sets(labels, self._sets(valid, honest), metric)["select"]
             return decode.but(threshold=max(scores, key=scores.__getitem__))
 
         def sets(bias: decoding.StopBias) -> sparse.csr_array:
             self.decode_ = decode.but(stop_bias=bias.constant, prior_bias=bias.prior, level_bias=bias.level)
             return self._sets(valid, honest)
 
-        best = decoding.tune_stop_bias(sets, valid.labels, metric=metric, start=self._rough_bias()).bias
+        best = decoding.tune_stop_bias(sets, labels, metric=metric, start=self._rough_bias()).bias
         return decode.but(stop_bias=best.constant, prior_bias=best.prior, level_bias=best.level)
 
     def _rough_bias(self) -> decoding.StopBias:

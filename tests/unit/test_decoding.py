@@ -241,3 +241,14 @@ def test_tuning_scores_with_the_metric_it_is_asked_for(kind):
     assert example == pytest.approx(np.mean(by_hand))
     mean = tune_stop_bias(sets_for, gold, metric="mean", grids={}, refinements=0).score
     assert mean == pytest.approx(np.mean([example, *(score(gold, scores > 0.5) for score in theirs.values())]))
+
+
+def test_tuning_never_ends_below_no_bias_at_all():
+    gold = np.array([[1, 0], [1, 1]])
+
+    def sets(bias):  # a bad start whose neighbours are all worse, far from no bias
+        return gold if bias == StopBias() else np.zeros_like(gold)
+
+    found = tune_stop_bias(sets, gold, start=StopBias(constant=-2.9, prior=0.7))
+    assert found.bias == StopBias()
+    assert found.score == 1

@@ -549,3 +549,24 @@ def test_parameters_learn_with_their_share_of_the_rate():
     Trainer(TrainSettings(batch_size=2, weight_decay=0)).run(module, [phase])
     assert 1 - fast.item() == pytest.approx(0.1, rel=1e-3)  # Adam's first step is the learning rate
     assert 1 - slow.item() == pytest.approx(0.001, rel=1e-3)
+
+
+def test_a_bias_is_tuned_on_all_documents_that_are_scored_honestly(monkeypatch):
+    run, _ = cross_fitted(pool_validation=True)
+    run.score_honestly()
+    labels, honest = run.tuning()
+    assert labels.shape[0] == len(honest) == 25
+    torch.testing.assert_close(honest, torch.cat([run.honest_valid, run.honest]))
+    assert (labels[:8] != run.valid.labels).nnz == (labels[8:] != run.train.labels).nnz == 0
+    monkeypatch.setattr("hilap.training.phases.MOST_TUNED", 10)
+    labels, honest = run.tuning()
+    assert labels.shape[0] == len(honest) == 10  # all of validation, and some others
+    torch.testing.assert_close(honest[:8], run.honest_valid)
+
+
+def test_without_pooling_a_bias_is_tuned_on_validation_documents_alone():
+    run, _ = cross_fitted(pool_validation=False)
+    run.score_honestly()
+    labels, honest = run.tuning()
+    assert honest is None
+    assert (labels != run.valid.labels).nnz == 0

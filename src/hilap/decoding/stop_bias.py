@@ -118,11 +118,12 @@ def tune_stop_bias(
     refinements
         How often steps are halved.
     start
-        Where to begin; default: no bias.
+        Where to begin, unless zero for all parts that are tuned is better; default: no bias.
     """
     whole("refinements", refinements, 0)
     search = _Search(sets_for, gold, score_of(metric))
-    best = search.better(StopBias() if start is None else start, [])
+    first = StopBias() if start is None else start
+    best = search.better(first, [first.but(**dict.fromkeys(grids, 0.0))] if {*grids} <= {*COARSE} else [])
     for part, values in grids.items():
         one_of("grids", part, tuple(COARSE))
         nearest = sorted({float(v) for v in values}, key=lambda v: (abs(v - getattr(best, part)), v))
