@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 BLOCK = 256  # documents decoded at a time
 DEFAULT_ENCODERS = {"features": "mlp", "texts": "tfidf"}
-WALKS_ONLY = ("stop_bias", "prior_bias", "level_bias", "min_labels", "max_labels", "single_path", "must_reach_leaf")
+BIASES = ("stop_bias", "prior_bias", "level_bias", "count_bias")
+WALKS_ONLY = (*BIASES, "min_labels", "max_labels", "single_path", "must_reach_leaf")
 
 
 class NotTrainedError(HilapError, NotFittedError):  # type: ignore[misc]
@@ -132,6 +133,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         stop_bias: float | None = None,
         prior_bias: float | None = None,
         level_bias: float | None = None,
+        count_bias: float | None = None,
         min_labels: int | None = None,
         max_labels: int | None = None,
         single_path: bool | None = None,
@@ -195,6 +197,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.stop_bias = stop_bias
         self.prior_bias = prior_bias
         self.level_bias = level_bias
+        self.count_bias = count_bias
         self.min_labels = min_labels
         self.max_labels = max_labels
         self.single_path = single_path
@@ -362,8 +365,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if settings.wide and self.encoder in (None, "none"):
             settings = settings.but(flat_epochs=0)  # the wide part alone: there is nothing that could learn by steps
         decode: DecodeSettings = pick(DecodeSettings)
-        _check_used(settings.variant, decode)
-        return pick(PolicySettings), settings, decode
+        policy: PolicySettings = pick(PolicySettings)
+        _check_used(settings.variant, policy, decode)
+        return policy, settings, decode
 
     # -- predicting -------------------------------------------------------------------------------------------------
 
@@ -425,7 +429,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
                 raise SettingError(f"{name!r} is no setting that can change after training; {hint}")
         decode = self.decode_.but(**changes)
-        _check_used(self.train_settings_.variant, decode, changes)
+        _check_used(self.train_settings_.variant, self.policy_settings_, decode, changes)
         other = copy.copy(self)
         other.decode_ = decode
         return other
@@ -572,10 +576,12 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate(blocks) if blocks else np.zeros((0, len(self.taxonomy_)), dtype=np.float32)
 
     def _bias(self, decode: DecodeSettings) -> torch.Tensor | None:
-        bias = decoding.StopBias(constant=decode.stop_bias, prior=decode.prior_bias, level=decode.level_bias)
+        bias = decoding.StopBias(
+            constant=decode.stop_bias, prior=decode.prior_bias, level=decode.level_bias, count=decode.count_bias
+        )
         if self.train_settings_.variant != "hilap" or bias == decoding.StopBias():
             return None
-        return bias.vector(self.taxonomy_, self.label_counts_, self.n_documents_)
+        return bias.vector(self.taxonomy_, self.label_counts_, self.n_documents_, self.network_.shortfall.numpy())
 
     @staticmethod
     def constraints(decode: DecodeSettings) -> decoding.Constraints | None:
@@ -602,12 +608,17 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 scores[threshold] = score_sets(labels, self._sets(valid, honest), metric)["select"]
             return decode.but(threshold=max(scores, key=scores.__getitem__))
 
+        def biased(bias: decoding.StopBias) -> DecodeSettings:
+            values = (bias.constant, bias.prior, bias.level, bias.count)
+            return decode.but(**dict(zip(BIASES, values, strict=True)))
+
         def sets(bias: decoding.StopBias) -> sparse.csr_array:
-            self.decode_ = decode.but(stop_bias=bias.constant, prior_bias=bias.prior, level_bias=bias.level)
+            self.decode_ = biased(bias)
             return self._sets(valid, honest)
 
-        best = decoding.tune_stop_bias(sets, labels, metric=metric, start=self._rough_bias()).bias
-        return decode.but(stop_bias=best.constant, prior_bias=best.prior, level_bias=best.level)
+        without = () if self.policy_settings_.residual else ("count",)
+        grids = {part: values for part, values in decoding.COARSE.items() if part not in without}
+        return biased(decoding.tune_stop_bias(sets, labels, metric=metric, grids=grids, start=self._rough_bias()).bias)
 
     def _rough_bias(self) -> decoding.StopBias:
         """The stop bias with which the epoch that was kept won."""
@@ -616,7 +627,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not last:
             return decoding.StopBias()
         kept = max(last, key=lambda record: record["select"])
-        return decoding.StopBias(constant=kept["stop_bias"], prior=kept["prior_bias"])
+        return decoding.StopBias(constant=kept["stop_bias"], prior=kept["prior_bias"], count=kept["count_bias"])
 
     def _named(self, decision: decoding.Decision) -> Step:
         name = [*self.taxonomy_.labels, "stop"]
@@ -626,7 +637,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Step(at, name[decision.action], chances[decision.action], options)
 
 
-def _check_used(variant: str, decode: DecodeSettings, given: Collection[str] = ()) -> None:
+def _check_used(variant: str, policy: PolicySettings, decode: DecodeSettings, given: Collection[str] = ()) -> None:
     """Require that nothing is set that this variant would not look at."""
     plain = DecodeSettings()
     walks = variant == "hilap"
@@ -634,6 +645,8 @@ def _check_used(variant: str, decode: DecodeSettings, given: Collection[str] = (
         if name in given or getattr(decode, name) != getattr(plain, name):
             instead = "stop_bias is what it has instead" if walks else "only a policy that walks has it"
             raise SettingError(f"{name} means nothing to variant {variant!r}; {instead}")
+    if decode.count_bias and not policy.residual:
+        raise SettingError("count_bias means nothing without flat logits in the action scores; set residual=True")
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -81,6 +81,7 @@ class Network(nn.Module):
 
     seen_mean: Tensor
     seen_scale: Tensor
+    shortfall: Tensor  # (L,) of a residual policy: see `hilap.decoding.StopBias`
 
     def __init__(
         self,
@@ -120,6 +121,7 @@ class Network(nn.Module):
             self.policy.e_stop.mul_(settings.start_scale)
         self.register_buffer("seen_mean", torch.zeros(0 if settings.sees == "document" else width))
         self.register_buffer("seen_scale", torch.ones_like(self.seen_mean))
+        self.register_buffer("shortfall", torch.zeros(len(taxonomy) if settings.residual else 0))
 
     @property
     def encoder(self) -> Encoder:

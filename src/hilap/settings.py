@@ -171,6 +171,7 @@ class DecodeSettings(Settings):
     stop_bias: float = 0.0  # above 0 stops earlier
     prior_bias: float = 0.0  # above 0 favours rare labels
     level_bias: float = 0.0  # above 0 favours deep labels
+    count_bias: float = 0.0  # 1: a label is lifted until it is placed about as often as it occurs (residual only)
     min_labels: int = 0
     max_labels: int | None = None
     single_path: bool = False
@@ -182,7 +183,7 @@ class DecodeSettings(Settings):
     def __post_init__(self) -> None:
         _number("threshold", self.threshold, 0, 1)
         _one_of("tune", self.tune, (*METRICS, None))
-        for name in ("stop_bias", "prior_bias", "level_bias"):
+        for name in ("stop_bias", "prior_bias", "level_bias", "count_bias"):
             _number(name, getattr(self, name), -1e3, 1e3)
         _whole("min_labels", self.min_labels, 0)
         if self.max_labels is not None:

@@ -325,6 +325,7 @@ def test_settings_come_from_a_file_options_and_set_in_this_order(call, files, tm
         (["--seed", "-1"], "seed must be a whole number, at least 0, got -1"),
         (["--set", "variant=flat", "--set", "stop_bias=1"], "stop_bias means nothing to variant 'flat'"),
         (["--set", "threshold=0.3"], "threshold means nothing to variant 'hilap'"),
+        (["--set", "count_bias=0.5"], "count_bias means nothing without flat logits"),
         (["--resume", "--force"], "--resume goes on and --force starts anew; take one"),
     ],
 )

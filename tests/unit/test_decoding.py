@@ -11,7 +11,7 @@ import torch
 from scipy import sparse
 from sklearn.metrics import f1_score
 
-from hilap.decoding import Constraints, StopBias, beam, decode, explain, marginals, sampled, tune_stop_bias
+from hilap.decoding import Constraints, StopBias, beam, decode, explain, marginals, sampled, shortfalls, tune_stop_bias
 from hilap.decoding.beam import _merged
 from hilap.errors import SettingError
 from hilap.policy import Policy
@@ -159,6 +159,7 @@ def test_a_high_stop_bias_shortens_walks_and_a_low_one_lengthens_them(policy, do
     ("make", "message"),
     [
         (lambda: StopBias(constant=math.nan), "constant must be a number between -1000 and 1000, got nan"),
+        (lambda: StopBias(count=0.5).vector(TREE, [1] * 4, 5), "count must be 0 where labels have no shortfall"),
         (lambda: StopBias(level="1"), "level must be a number between -1000 and 1000, got '1'"),
         (lambda: StopBias().vector(TREE, [1, 2], 5), "training must be an indicator matrix with 4 columns"),
         (lambda: StopBias().vector(TREE, [1, 2, 9, 0], 5), r"at least the largest count \(9\), got 5"),
@@ -252,3 +253,19 @@ def test_tuning_never_ends_below_no_bias_at_all():
     found = tune_stop_bias(sets, gold, start=StopBias(constant=-2.9, prior=0.7))
     assert found.bias == StopBias()
     assert found.score == 1
+
+
+def test_a_label_lifted_by_its_shortfall_is_placed_as_often_as_it_occurs():
+    rng = np.random.default_rng(3)
+    logits = rng.normal(-2, 1.5, size=(60, 4)).astype(np.float32)
+    labels = TREE.close_matrix(sparse.csr_array((rng.random((60, 4)) < [0.3, 0.1, 0.05, 0]).astype(np.int32)))
+    found = shortfalls(logits, labels, -1.0, TREE)
+    above = TREE.closure.toarray() > 0  # row: a label; columns: itself and its ancestors
+    for label, count in enumerate(np.asarray(labels.sum(0)).ravel()):
+        capped = logits[:, above[label]].min(1)
+        there = (capped > -1.0).sum()
+        assert found[label] == 0 if count == 0 or there >= count else found[label] > 0
+        if found[label] > 0:
+            assert (capped + found[label] >= -1.0 - 1e-6).sum() == count
+    vector = StopBias(count=0.5).vector(TREE, [1, 1, 1, 1], 5, found)
+    np.testing.assert_allclose(vector[:4], found / 2, rtol=1e-6)

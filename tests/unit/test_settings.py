@@ -134,7 +134,7 @@ BAD: list[tuple[type, dict, str]] = [
     (DecodeSettings, {"tune": "f1"}, f"tune must be one of {', '.join(map(repr, (*METRICS, None)))}, got 'f1'"),
     *(
         (DecodeSettings, {name: 1e4}, f"{name} must be a number between -1000 and 1000, got 10000.0")
-        for name in ("stop_bias", "prior_bias", "level_bias")
+        for name in ("stop_bias", "prior_bias", "level_bias", "count_bias")
     ),
     (DecodeSettings, {"min_labels": -1}, f"min_labels must be {WHOLE} 0, got -1"),
     (DecodeSettings, {"max_labels": 0}, f"max_labels must be {WHOLE} 1, got 0"),

@@ -21,7 +21,7 @@ from hilap.settings import PRESETS, PolicySettings, TrainSettings
 from hilap.taxonomy import Taxonomy
 from hilap.training import Phase, Trainer, TrainingData
 from hilap.training.callbacks import Callback, EpochLines, JsonLog, ProgressBar, TensorBoard
-from hilap.training.phases import ROUGH, Run, best_threshold, plan, score_sets
+from hilap.training.phases import ROUGH_RESIDUAL, Run, best_threshold, plan, score_sets
 
 
 class Watcher(Callback):
@@ -535,7 +535,8 @@ def test_epochs_are_judged_with_the_stop_bias_they_would_get():
     settings = {**SMALL, **VARIANTS["residual"], "tune": "mean", "select": "mean", "reinforced_epochs": 3}
     made = HiLAPClassifier(TREE, **settings).fit(examples(0, 40), valid=examples(1, 30))
     walks = [record for record in made.history_ if record["phase"] == "reinforced"]
-    assert all(record["stop_bias"] in ROUGH["constant"] and record["prior_bias"] in ROUGH["prior"] for record in walks)
+    grids = ROUGH_RESIDUAL
+    assert all(record["stop_bias"] in grids["constant"] and record["count_bias"] in grids["count"] for record in walks)
     scores = made.validation_.scores
     reached = (scores["micro_f1"] + scores["macro_f1"] + scores["example_f1"]) / 3
     assert reached >= max(record["select"] for record in walks) - 1e-9  # tuned more closely at the end

@@ -9,10 +9,11 @@ from hilap.decoding.coherence import Coherence
 from hilap.decoding.constraints import Constraints
 from hilap.decoding.marginals import marginals
 from hilap.decoding.scoring import steady_scores
-from hilap.decoding.stop_bias import StopBias, Tuned, tune_stop_bias
+from hilap.decoding.stop_bias import COARSE, StopBias, Tuned, shortfalls, tune_stop_bias
 from hilap.decoding.walking import Decision, Decoded, decode, explain, sampled
 
 __all__ = [
+    "COARSE",
     "Beams",
     "Coherence",
     "Constraints",
@@ -25,6 +26,7 @@ __all__ = [
     "explain",
     "marginals",
     "sampled",
+    "shortfalls",
     "steady_scores",
     "tune_stop_bias",
 ]

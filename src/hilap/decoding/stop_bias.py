@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from hilap.decoding.checks import number, one_of, whole
+from hilap.decoding.coherence import Coherence
 from hilap.errors import SettingError, require
 from hilap.metrics.counts import document_counts, label_counts, pair, training_counts
 from hilap.metrics.flat import covered, example_from_counts, macro_from_counts, micro_from_counts
@@ -39,6 +41,10 @@ class StopBias(Settings):
         rare labels are favoured.
     level
         This times (level - 1) is added to the label's score. Above 0 walks go deeper.
+    count
+        This times the label's shortfall is added to its score: how far it lies below the threshold on the document
+        that would be the last to get it, were it placed as often as it occurs (`shortfalls`). Rare labels are often
+        below the threshold everywhere; 1 lifts each as far as its own counts ask for, and no further.
 
     Examples
     --------
@@ -50,13 +56,19 @@ class StopBias(Settings):
     constant: float = 0.0
     prior: float = 0.0
     level: float = 0.0
+    count: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("constant", "prior", "level"):
+        for name in ("constant", "prior", "level", "count"):
             number(name, getattr(self, name), -MOST, MOST)
 
-    def vector(self, taxonomy: Taxonomy, counts: Any, n_documents: int) -> Tensor:
-        """(A,) for `Policy.documents(bias=...)`, from the training documents of each label and of all together."""
+    def vector(
+        self, taxonomy: Taxonomy, counts: Any, n_documents: int, shortfall: NDArray[Any] | None = None
+    ) -> Tensor:
+        """(A,) for `Policy.documents(bias=...)`, from the training documents of each label and of all together.
+
+        `shortfall` (L,) is needed where `count` is not 0.
+        """
         seen = training_counts(counts, len(taxonomy))
         good = isinstance(n_documents, int) and not isinstance(n_documents, bool)
         require(
@@ -68,6 +80,9 @@ class StopBias(Settings):
         odds = np.log((seen + 0.5) / (n_documents - seen + 0.5))
         odds -= odds.mean() if len(odds) else 0.0
         labels = self.level * (taxonomy.levels - 1) - self.prior * odds
+        if self.count:
+            require(shortfall is not None, "count", "0 where labels have no shortfall", self.count)
+            labels = labels + self.count * np.asarray(shortfall, dtype=np.float64)
         return torch.from_numpy(np.append(labels, self.constant)).float()
 
 
@@ -84,8 +99,37 @@ COARSE: Mapping[str, tuple[float, ...]] = {
     "constant": (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0),
     "prior": (-0.5, 0.0, 0.5, 1.0),
     "level": (-1.0, -0.5, 0.0, 0.5, 1.0),
+    "count": (0.0, 0.25, 0.5, 0.75, 1.0),
 }
 """Where tuning looks first. Refining leaves these ranges if that helps."""
+
+
+def shortfalls(logits: NDArray[Any], labels: Any, threshold: float, taxonomy: Taxonomy) -> NDArray[np.float32]:
+    """(L,) how far each label lies below the threshold on the n-th best document, n being how many carry it.
+
+    Parameters
+    ----------
+    logits
+        (n, L) flat logits of documents that the model has not learned from. A label counts as no more probable than
+        any label above it.
+    labels
+        (n, L) their gold sets.
+    threshold
+        The logit above which a label is placed.
+
+    Examples
+    --------
+    >>> taxonomy = Taxonomy.of({"Food": [], "Bars": []})
+    >>> shortfalls(np.array([[2.0, -3.0], [1.0, -2.0]]), np.array([[1, 0], [1, 1]]), -1.0, taxonomy).tolist()
+    [0.0, 1.0]
+    """
+    capped = Coherence(taxonomy)(logits)
+    capped.sort(axis=0)
+    counts = np.asarray(labels.sum(0)).ravel().astype(np.int64)
+    seen = np.flatnonzero(counts)
+    found = np.zeros(len(counts), dtype=np.float32)
+    found[seen] = np.maximum(0, threshold - capped[len(capped) - counts[seen], seen])
+    return found
 
 
 def tune_stop_bias(

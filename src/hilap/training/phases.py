@@ -19,7 +19,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from hilap.corpus import Examples
-from hilap.decoding import StopBias, decode, tune_stop_bias
+from hilap.decoding import StopBias, decode, shortfalls, tune_stop_bias
 from hilap.encoders import parameter_rates
 from hilap.metrics import flat as flat_metrics
 from hilap.network import Network, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
@@ -36,6 +36,7 @@ MOST_TUNED = 20_000  # documents that a stop bias is tuned on
 THRESHOLDS = tuple(n / 100 for n in (*range(2, 50, 2), *range(50, 95, 10)))
 """Where the threshold of a flat model, or of HiLAP-SL, is looked for."""
 ROUGH = {"constant": (-0.4, -0.2, 0.0, 0.2, 0.4), "prior": (0.0, 0.1, 0.2)}
+ROUGH_RESIDUAL = {"constant": ROUGH["constant"], "count": (0.0, 0.25, 0.5, 0.75)}
 """Where the stop bias is looked for after every epoch; after the last one it is looked for more closely."""
 ENTROPY_DECAY, ENTROPY_EVERY = 0.9, 500  # of the published code
 
@@ -330,8 +331,13 @@ def _begin_policy(run: Run, generator: torch.Generator) -> None:
     policy = run.network.policy
     if policy.residual and policy.bias is not None:
         _judge_flat(run, None)
+        threshold = float(np.log(run.threshold / (1 - run.threshold)))
+        labels, logits = run.tuning()
+        if logits is None:
+            logits = _logits(run, run.valid, lambda batch: run.network.see(batch).flat)
         with torch.no_grad():
-            policy.bias[policy.stop] = float(np.log(run.threshold / (1 - run.threshold)))
+            policy.bias[policy.stop] = threshold
+            run.network.shortfall.copy_(torch.from_numpy(shortfalls(logits.numpy(), labels, threshold, run.taxonomy)))
     else:
         policy.reset_stop(generator)
 
@@ -364,14 +370,18 @@ def _judge_walk(run: Run) -> dict[str, float]:
         found[bias] = _walked(run, bias)
         return found[bias]
 
-    best = tune_stop_bias(sets, run.tuning()[0], metric=run.tune, grids=ROUGH, refinements=0).bias
+    grids = ROUGH_RESIDUAL if run.network.policy.residual else ROUGH
+    best = tune_stop_bias(sets, run.tuning()[0], metric=run.tune, grids=grids, refinements=0).bias
     scores = score_sets(run.valid.labels, found[best][: len(run.valid)], run.settings.select)
-    return {**scores, "stop_bias": best.constant, "prior_bias": best.prior}
+    return {**scores, "stop_bias": best.constant, "prior_bias": best.prior, "count_bias": best.count}
 
 
 def _walked(run: Run, bias: StopBias) -> NDArray[np.bool_]:
     """(n, L) the sets of greedy walks of the documents that biases are tuned on."""
-    added = None if bias == StopBias() else bias.vector(run.taxonomy, run.train.label_counts(), len(run.train))
+    added = None
+    if bias != StopBias():
+        shortfall = run.network.shortfall.numpy()
+        added = bias.vector(run.taxonomy, run.train.label_counts(), len(run.train), shortfall)
     labels, honest = run.tuning()
     found = []
     with evaluating(run.network) as network:
