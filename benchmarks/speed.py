@@ -287,7 +287,7 @@ class Method:
 
         gold = self.gold[self.rows]
         embeddings, logits = self.encode(self.features[self.rows])
-        documents = self.policy.documents(embeddings, logits)
+        documents = self.policy.documents(embeddings, logits).sharing()
         reinforced, _ = reinforced_loss(
             self.policy, documents, gold, max_steps=STEPS, gamma=0.9, generator=self.generator
         )

@@ -24,7 +24,7 @@ walks themselves run in compiled kernels (`hilap.walker`); the loop in `Policy.r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -33,6 +33,7 @@ from torch import Tensor, nn
 
 from hilap.choosing import Choose, FirstGreedy, Sampler, greedy, sampler, uniform_of
 from hilap.episodes import Episode, Record, Replay, retraced
+from hilap.known import KnownStates
 from hilap.pairs import log_softmax, log_sum_exp, products, segments
 from hilap.products import linear, sigmoid
 from hilap.rows import Rows
@@ -52,9 +53,14 @@ class Documents:
     half: Tensor  # (B, H) W_d e_d, the document's half of the first layer
     flat: Tensor | None = None  # (B, L) flat logits, added to the action scores by a residual policy
     bias: Tensor | None = None  # (A,) added to the action scores when decoding, such as a stop bias
+    known: KnownStates | None = None  # states that several losses of one update share
 
     def __len__(self) -> int:
         return len(self.half)
+
+    def sharing(self) -> Documents:
+        """The same batch for losses that are added up: a state that two of them ask for is computed once."""
+        return replace(self, known=KnownStates())
 
 
 ScoresOf = Callable[[Documents, Tensor, Tensor, Tensor], Tensor]
@@ -163,10 +169,16 @@ class Policy(nn.Module):
         Each distinct label is projected once, and each distinct pair of document and label computed once.
         """
         pairs, which = torch.unique(docs * len(self.label) + at, return_inverse=True)
-        places, place = torch.unique(pairs % len(self.label), return_inverse=True)
-        halves = self.of_label(self.label.index_select(0, places)).index_select(0, place)
-        hidden = documents.half.index_select(0, pairs // len(self.label)) + halves
-        return F.relu(self.second(F.relu(hidden))).index_select(0, which)
+
+        def compute(pairs: Tensor) -> Tensor:
+            places, place = torch.unique(pairs % len(self.label), return_inverse=True)
+            halves = self.of_label(self.label.index_select(0, places)).index_select(0, place)
+            hidden = documents.half.index_select(0, pairs // len(self.label)) + halves
+            return F.relu(self.second(F.relu(hidden)))
+
+        share = documents.known is not None and torch.is_grad_enabled()
+        states = documents.known.of(pairs, compute) if share and documents.known is not None else compute(pairs)
+        return states.index_select(0, which)
 
     def scores(self, documents: Documents, docs: Tensor, at: Tensor, labels: Tensor | None = None) -> Tensor:
         """(R, A) A_t s_t, or (R, len(labels) + 1) for some labels only; the last column is stop."""

@@ -210,3 +210,33 @@ def test_labels_and_stop_start_small_where_asked(dag):
     whole, small = (network_of(dag, start_scale=scale)[0].policy for scale in (1.0, 0.1))
     torch.testing.assert_close(small.label, 0.1 * whole.label)
     torch.testing.assert_close(small.e_stop, 0.1 * whole.e_stop)
+
+
+@pytest.mark.parametrize("stay", [False, True])
+def test_losses_that_share_states_have_the_same_value_and_gradients_and_compute_fewer(taxonomy, stay, monkeypatch):
+    network, batch, gold = network_of(taxonomy)
+    network.encoder.eval()  # no dropout
+    computed = []
+    second = network.policy.second.forward
+    monkeypatch.setattr(network.policy.second, "forward", lambda rows: (computed.append(len(rows)), second(rows))[1])
+
+    def losses(share: bool) -> tuple[torch.Tensor, list[torch.Tensor], int]:
+        computed.clear()
+        network.zero_grad()
+        seen = network.see(batch)
+        documents = network.documents(seen)
+        documents = documents.sharing() if share else documents
+        generator = torch.Generator().manual_seed(5)
+        reinforced, _ = reinforced_loss(
+            network.policy, documents, gold, max_steps=9, gamma=0.9, generator=generator, rollouts=3
+        )
+        supervised = supervised_loss(network.policy, documents, seen.flat, gold, flat_share=0.5, stay=stay)
+        total = reinforced + supervised
+        total.sum().backward()
+        return total.detach(), [weight.grad.clone() for weight in network.policy.parameters()], sum(computed)
+
+    (alone, gradients, many), (shared, others, fewer) = losses(False), losses(True)
+    torch.testing.assert_close(shared, alone)
+    for one, other in zip(gradients, others, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    assert fewer < many

@@ -242,7 +242,7 @@ def _supervised(run: Run) -> Phase:
 def _imitation(run: Run) -> Phase:
     def loss(batch: NDArray[np.int64], generator: torch.Generator, step: int) -> tuple[Tensor, dict[str, float]]:
         seen = run.see(batch)
-        documents = run.network.documents(seen)
+        documents = run.network.documents(seen).sharing()
         gold = run.train.gold(batch)
         losses = imitation_loss(run.network.policy, documents, gold, max_steps=run.max_steps, choose=sampler(generator))
         return (losses + _mixed_in(run, documents, seen, gold)).mean(), {}
@@ -274,7 +274,7 @@ def _reinforced(run: Run) -> Phase:
 
     def loss(batch: NDArray[np.int64], generator: torch.Generator, step: int) -> tuple[Tensor, dict[str, float]]:
         seen = run.see(batch)
-        documents = run.network.documents(seen)
+        documents = run.network.documents(seen).sharing()
         gold = run.train.gold(batch)
         losses, gained = reinforced_loss(
             run.network.policy,
