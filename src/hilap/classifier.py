@@ -383,8 +383,15 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_labels(self, X: Any) -> list[Prediction]:  # noqa: N803
         """The labels of each document with their names and probabilities."""
         examples = self._read(X)
-        found, chances = self._sets(examples), self._marginals(examples)
-        return predictions(self.taxonomy_, examples.ids, found, chances)
+        return predictions(self.taxonomy_, examples.ids, *self.predict_both(examples))
+
+    def predict_both(self, X: Any) -> tuple[sparse.csr_array, NDArray[np.float32]]:  # noqa: N803
+        """(n, L) the predicted sets and (n, L) the probabilities, with every document encoded once."""
+        found, chances = [], []
+        for seen, documents, n in self.documents(self._read(X)):
+            found.append(self._placed(seen, documents)[:n])
+            chances.append(self._chances(seen, documents, n))
+        return _indicator(found, len(self.taxonomy_)), _stacked(chances, len(self.taxonomy_))
 
     def explain(self, X: Any) -> list[tuple[Step, ...]]:  # noqa: N803
         """The walk of each document: at every step, the probabilities of all open actions and the one taken."""
@@ -534,8 +541,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _sets(self, examples: Examples, honest: torch.Tensor | None = None) -> sparse.csr_array:
         """(n, L) the predicted sets."""
         blocks = [self._placed(seen, documents)[:n] for seen, documents, n in self.documents(examples, honest)]
-        found = torch.cat(blocks).numpy() if blocks else np.zeros((0, len(self.taxonomy_)), dtype=bool)
-        return sparse.csr_array(found.astype(np.int32))
+        return _indicator(blocks, len(self.taxonomy_))
 
     def _placed(self, seen: Any, documents: Any) -> torch.Tensor:
         variant, decode = self.train_settings_.variant, self.decode_
@@ -548,32 +554,31 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.network_.policy, documents, max_steps=self.max_steps_, constraints=self.constraints(decode)
         ).placed
 
-    def _probabilities(self, examples: Examples, honest: torch.Tensor | None = None) -> Iterator[torch.Tensor]:
-        decode, variant = self.decode_, self.train_settings_.variant
-        coherent = decoding.Coherence(self.taxonomy_)
-        for seen, documents, n in self.documents(examples, honest):
-            if variant == "flat":
-                yield sigmoid(seen.flat)[:n]
-            elif variant == "sl":
-                steady = decoding.steady_scores(self.network_.policy)
-                yield self.network_.policy.local_marginals(documents, scores=steady)[:n]
-            elif decode.probabilities == "flat":
-                yield torch.from_numpy(coherent(sigmoid(seen.flat[:n]).numpy()))
-            else:
-                yield decoding.marginals(
-                    self.network_.policy,
-                    documents,
-                    method=decode.probabilities,
-                    width=decode.beam_width,
-                    samples=decode.samples,
-                    max_steps=self.max_steps_,
-                    generator=torch.Generator().manual_seed(self.train_settings_.seed),  # the same in every batch
-                    constraints=self.constraints(decode),
-                )[:n].float()
+    def _chances(self, seen: Seen, documents: Documents, n: int) -> NDArray[np.float32]:
+        """(n, L) the probabilities of the first n documents of a block."""
+        decode, variant, policy = self.decode_, self.train_settings_.variant, self.network_.policy
+        if variant == "flat":
+            found = sigmoid(seen.flat)[:n]
+        elif variant == "sl":
+            found = policy.local_marginals(documents, scores=decoding.steady_scores(policy))[:n]
+        elif decode.probabilities == "flat":
+            found = torch.from_numpy(decoding.Coherence(self.taxonomy_)(sigmoid(seen.flat[:n]).numpy()))
+        else:
+            found = decoding.marginals(
+                policy,
+                documents,
+                method=decode.probabilities,
+                width=decode.beam_width,
+                samples=decode.samples,
+                max_steps=self.max_steps_,
+                generator=torch.Generator().manual_seed(self.train_settings_.seed),  # the same in every batch
+                constraints=self.constraints(decode),
+            )[:n].float()
+        return found.numpy()
 
     def _marginals(self, examples: Examples, honest: torch.Tensor | None = None) -> NDArray[np.float32]:
-        blocks = [block.numpy() for block in self._probabilities(examples, honest)]
-        return np.concatenate(blocks) if blocks else np.zeros((0, len(self.taxonomy_)), dtype=np.float32)
+        blocks = [self._chances(seen, documents, n) for seen, documents, n in self.documents(examples, honest)]
+        return _stacked(blocks, len(self.taxonomy_))
 
     def _bias(self, decode: DecodeSettings) -> torch.Tensor | None:
         bias = decoding.StopBias(
@@ -635,6 +640,15 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chances = dict(zip(decision.actions.tolist(), decision.probabilities.tolist(), strict=True))
         options = tuple((name[action], chance) for action, chance in chances.items())
         return Step(at, name[decision.action], chances[decision.action], options)
+
+
+def _indicator(blocks: Sequence[torch.Tensor], n_labels: int) -> sparse.csr_array:
+    found = torch.cat([*blocks]).numpy() if blocks else np.zeros((0, n_labels), dtype=bool)
+    return sparse.csr_array(found.astype(np.int32))
+
+
+def _stacked(blocks: Sequence[NDArray[np.float32]], n_labels: int) -> NDArray[np.float32]:
+    return np.concatenate(blocks) if blocks else np.zeros((0, n_labels), dtype=np.float32)
 
 
 def _check_used(variant: str, policy: PolicySettings, decode: DecodeSettings, given: Collection[str] = ()) -> None:

@@ -141,6 +141,39 @@ class Walker:
         back = np.argsort(order)
         return np.ascontiguousarray(actions[back, :taken]), log_prob[back]
 
+    def beams(
+        self, batch: Batch, words: NDArray[np.int64], *, width: int, room: int, steps: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """(B, W, L) the most probable sets of every document and (B, W) their log-probabilities, best first.
+
+        Parameters
+        ----------
+        batch
+            The documents.
+        words
+            (L,) a random word for each label, by which equal sets are found.
+        width, room, steps
+            The places W, how many continuations are looked at in a step, and the most steps.
+        """
+        from hilap.kernels import beams
+
+        n, weights = len(batch.half), self._with(batch.bias)
+        sets = np.zeros((n, width, self.stop), bool)
+        log_probs = np.full((n, width), -np.inf)
+        threads = max(1, min(torch.get_num_threads(), n // FEWEST_WALKS))
+        parts = [slice(a, b) for a, b in pairwise(np.linspace(0, n, threads + 1).astype(int).tolist())]
+
+        def part(rows: slice, weights: Weights) -> None:
+            flat = batch.flat[rows] if len(batch.flat) else batch.flat
+            beams.search(weights, self.edges, batch.half[rows], flat, words, room, steps, sets[rows], log_probs[rows])
+
+        if threads == 1:
+            part(parts[0], weights)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(part, parts, self._shares(weights, threads)))
+        return sets, log_probs
+
     def sets(self, actions: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(R, L) what the walks (R, T) place."""
         from hilap.kernels import walking

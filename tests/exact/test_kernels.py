@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hilap import pairs
-from hilap.decoding import decode
+from hilap.decoding import Constraints, beam, decode
 from hilap.decoding.scoring import log_probs, table_log_probs
 from hilap.kernels import compiling
 from hilap.policy import EXAMPLE_F1, FirstGreedy, Policy, greedy, oracle, returns, sampler
@@ -300,3 +300,33 @@ def test_where_no_cache_folder_can_be_written_the_kernels_are_compiled_all_the_s
     monkeypatch.setattr(compiling.numba, "njit", njit)
     assert compiling.compiled(len)("abc") == 3
     assert asked == [True, False]
+
+
+@settings(max_examples=40)
+@given(
+    taxonomies(max_labels=12),
+    st.integers(0, 99),
+    st.sampled_from(["ancestors", "any"]),
+    st.booleans(),
+    st.sampled_from([1, 2, 5]),
+)
+def test_compiled_beams_are_those_of_the_loop_in_torch(taxonomy, seed, rule, residual, width):
+    policy = policy_of(taxonomy, seed, rule=rule, residual=residual).eval()
+    documents = documents_of(policy, 3, seed)
+    ours = beam(policy, documents, width=width, max_steps=STEPS)
+    theirs = beam(policy, documents, width=width, max_steps=STEPS, constraints=Constraints())  # takes the loop
+    torch.testing.assert_close(ours.log_probs, theirs.log_probs, rtol=1e-9, atol=1e-9)
+    assert torch.equal(ours.sets, theirs.sets)
+
+
+def test_compiled_beams_are_the_same_on_several_threads():
+    policy = policy_of(Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": []}), 3).eval()
+    documents = documents_of(policy, 70, 4)
+    before = torch.get_num_threads()
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        found.append(beam(policy, documents, width=4, max_steps=STEPS))
+    torch.set_num_threads(before)
+    assert torch.equal(found[0].sets, found[1].sets)
+    assert torch.equal(found[0].log_probs, found[1].log_probs)

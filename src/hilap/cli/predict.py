@@ -137,11 +137,11 @@ def _records(classifier: Any, block: Any, *, labels_only: bool, walks: bool, sco
     """One JSON value for each document of a block."""
     from hilap.outputs import predictions
 
-    taxonomy, found = classifier.taxonomy_, classifier.predict(block)
+    taxonomy = classifier.taxonomy_
     if labels_only:
-        sets = taxonomy.decode(found)
+        sets = taxonomy.decode(classifier.predict(block))
         return [{"id": id_, "labels": list(labels)} for id_, labels in zip(block.ids, sets, strict=True)]
-    chances = classifier.predict_proba(block)
+    found, chances = classifier.predict_both(block)
     steps = classifier.explain(block) if walks else None
     records = [made.to_json() for made in predictions(taxonomy, block.ids, found, chances, steps)]
     if scores:

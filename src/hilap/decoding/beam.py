@@ -67,28 +67,34 @@ def beam(
     """
     whole("width", width, 1)
     whole("max_steps", max_steps, 0)
-    allow = allow_of(policy, constraints)
     words = _words(policy)
+    if constraints is None and words.device.type == "cpu":  # what follows, compiled
+        walker = policy.walker()
+        batch = walker.batch(documents.half, documents.flat, documents.bias)
+        room = 1 if width == 1 else ROOM * width
+        found = walker.beams(batch, words[: policy.n_labels].numpy(), width=width, room=room, steps=max_steps)
+        return Beams(*map(torch.from_numpy, found))
+    allow = allow_of(policy, constraints)
     slots = _start(policy, len(documents), width)
     docs = torch.arange(len(documents), device=words.device)  # those with a walk that goes on
     sets = slots.walk.placed.view(len(documents), width, policy.n_labels).clone()
-    found = Beams(sets, torch.full_like(slots.total, CLOSED))
+    beams = Beams(sets, torch.full_like(slots.total, CLOSED))
     for _ in range(max_steps):
         open_ = allow(slots.walk)
         goes = ~slots.done & open_[:, : policy.stop].any(1).view(slots.done.shape)
         on = goes.any(1)
         if not bool(on.all()):
-            _finish(policy, _some(slots, ~on), words, docs[~on], found)
+            _finish(policy, _some(slots, ~on), words, docs[~on], beams)
             docs, slots, goes, open_ = docs[on], _some(slots, on), goes[on], open_[on.repeat_interleave(width)]
         if not len(docs):
-            return found
+            return beams
         rows = goes.flatten().nonzero().squeeze(1)
         steps = torch.full(open_.shape, CLOSED, dtype=torch.float64, device=words.device)
         steps[:, policy.stop] = 0  # for those who are done, and those who can do nothing else
         steps[rows] = log_probs(policy, documents, docs[rows // width], slots.walk.at[rows], open_[rows]).double()
         slots = _advance(policy, slots, steps, words)
-    _finish(policy, slots, words, docs, found)
-    return found
+    _finish(policy, slots, words, docs, beams)
+    return beams
 
 
 def _words(policy: Policy) -> Tensor:
