@@ -6,10 +6,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from hilap.baselines import METHODS
 from hilap.errors import ModelError
-from hilap.storage import load_folder
+from hilap.storage import Stored, load_folder
 
-KINDS = {"hilap": ("hilap.classifier", "HiLAPClassifier")}
+KINDS = {"hilap": ("hilap.classifier", "HiLAPClassifier"), **METHODS}
 """Kind -> the module and the name of its classifier, which has a `from_stored`. Imported when needed."""
 
 
@@ -21,13 +22,17 @@ def load(folder: str | Path) -> Any:
     folder
         What a classifier's `save`, or `hilap train`, wrote.
     """
-    stored = load_folder(folder)
+    return opened(load_folder(folder))
+
+
+def opened(stored: Stored) -> Any:
+    """The classifier in a model folder that is read already."""
     if stored.kind not in KINDS:
         raise ModelError(
-            f"{folder}: a model of kind {stored.kind!r} (hilap {stored.hilap}) is not known here; update hilap"
+            f"{stored.folder}: a model of kind {stored.kind!r} (hilap {stored.hilap}) is not known here; update hilap"
         )
     module, name = KINDS[stored.kind]
     return getattr(import_module(module), name).from_stored(stored)
 
 
-__all__ = ["KINDS", "load"]
+__all__ = ["KINDS", "load", "opened"]

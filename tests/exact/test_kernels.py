@@ -11,10 +11,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilap import pairs
+from hilap import compiling, pairs
 from hilap.decoding import Constraints, beam, decode
 from hilap.decoding.scoring import log_probs, table_log_probs
-from hilap.kernels import compiling
 from hilap.policy import EXAMPLE_F1, FirstGreedy, Policy, greedy, oracle, returns, sampler
 from hilap.taxonomy import Taxonomy
 from tests.strategies import taxonomies

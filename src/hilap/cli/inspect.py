@@ -12,15 +12,17 @@ from hilap.cli.printing import console, print_json, print_rows
 def inspect(model: ModelFolder, json: JsonFlag = False) -> None:
     """Show a model's kind, settings, taxonomy, training and validation scores."""
     from hilap.card import phases
-    from hilap.saving import restored
+    from hilap.models import opened
     from hilap.storage import load_folder
     from hilap.taxonomy.statistics import statistics
 
     stored = load_folder(model)
-    _, trained = restored(stored)
-    found = phases(trained.history)
-    figures = statistics(trained.taxonomy).to_json()
-    encoders = [{"name": kind["name"], **kind["settings"]} for kind in stored.extra["encoders"]["kinds"]]
+    trained = opened(stored)
+    found = phases(trained.history_)
+    figures = statistics(trained.taxonomy_).to_json()
+    kinds = stored.extra.get("encoders", {}).get("kinds", ())
+    encoders = [{"name": kind["name"], **kind["settings"]} for kind in kinds]
+    steps = {"max_steps": trained.max_steps_} if hasattr(trained, "max_steps_") else {}
     weights = sum(tensor.numel() for tensor in stored.tensors.values())
     if json:
         print_json(
@@ -29,32 +31,38 @@ def inspect(model: ModelFolder, json: JsonFlag = False) -> None:
                 "kind": stored.kind,
                 "hilap": stored.hilap,
                 "weights": weights,
-                "documents": trained.n_documents,
-                "max_steps": trained.max_steps,
+                "documents": trained.n_documents_,
+                **steps,
                 "encoders": encoders,
                 "settings": stored.settings,
                 "taxonomy": figures,
                 "phases": found,
-                "history": trained.history,
-                "validation": trained.validation.to_json(),
+                "history": trained.history_,
+                "validation": trained.validation_.to_json(),
             }
         )
         return
     shown = ("kind", "labels", "edges", "leaves", "levels", "labels_per_level", "fingerprint")
     rows: list[tuple[str, Any]] = [
-        ("kind", f"{stored.kind}, variant {trained.train.variant}, written by hilap {stored.hilap}"),
+        ("kind", f"{_called(stored.kind, trained)}, written by hilap {stored.hilap}"),
         ("weights", weights),
-        ("training documents", trained.n_documents),
-        ("steps at most", trained.max_steps),
+        ("training documents", trained.n_documents_),
+        *(("steps at most", most) for most in steps.values()),
     ]
     rows += [(phase["name"], _phase(phase)) for phase in found]
     rows += [(f"taxonomy {name.replace('_', ' ')}", figures[name]) for name in shown]
     for encoder in encoders:
         rows += [("encoder" if name == "name" else f"encoder {name}", value) for name, value in encoder.items()]
-    for part in ("policy", "train", "decode"):
-        rows += [(f"{part} {name}", value) for name, value in stored.settings[part].items()]
+    for part in ("policy", "train", "decode") if "policy" in stored.settings else ("parameters",):
+        shown_as = "" if part == "parameters" else f"{part} "
+        rows += [(f"{shown_as}{name}", value) for name, value in stored.settings[part].items() if name != "taxonomy"]
     print_rows(str(model), rows)
-    console().print(trained.validation.table())
+    console().print(trained.validation_.table())
+
+
+def _called(kind: str, trained: Any) -> str:
+    settings = getattr(trained, "train_settings_", None)
+    return kind if settings is None else f"{kind}, variant {settings.variant}"
 
 
 def _phase(phase: dict[str, Any]) -> str:

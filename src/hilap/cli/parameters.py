@@ -23,7 +23,7 @@ Set = Annotated[
         help="A setting, e.g. gamma=1.0 or encoder_options.hidden=[500]; the value may be JSON. Wins over all others.",
     ),
 ]
-NESTED = ("encoder_options", "reward")  # settings that are tables
+NESTED = ("encoder_options", "row_options", "wide_options", "reward")  # settings that are tables
 _ELSEWHERE = {"taxonomy": "--taxonomy", "progress": "--progress"}
 
 
@@ -47,9 +47,13 @@ def gather(
     found = {} if config is None else _read(config)
     check_names(found, known, str(config))
     for name in NESTED:
-        if name == "encoder_options" and not isinstance(found.get(name, {}), Mapping):
+        if name != "reward" and not isinstance(found.get(name, {}), Mapping):
             raise SettingError(f"{config}: {name} must be a table, got {found[name]!r}")
-    found |= {name: value for name, value in options.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name not in known:
+            raise SettingError(f"--{name}: this method has no such setting; leave it out")
+    found |= given
     for key, value in parse_pairs(pairs, "--set").items():
         name, dot, inner = key.partition(".")
         check_names([name], known, "--set")

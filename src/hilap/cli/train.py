@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hilap.training.callbacks import Callback
 
 INTERRUPTED = 130
+HILAP = "hilap"
 
 
 def train(
@@ -48,6 +49,9 @@ def train(
         str | None,
         typer.Option(help="The validation documents; without them a share of the corpus is held out."),
     ] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="hilap, or a system to compare with, such as svm or flat.")
+    ] = HILAP,
     encoder: Annotated[
         str | None, typer.Option(help="mlp (features) or tfidf (texts); default: what the documents have.")
     ] = None,
@@ -72,14 +76,14 @@ def train(
     json: JsonFlag = False,
 ) -> None:
     """Learn from a corpus and write a model. Ctrl-C is safe: --resume goes on after the last finished epoch."""
-    from hilap.classifier import HiLAPClassifier
     from hilap.corpus import read
     from hilap.saving import CHECKPOINT
 
     if resume and force:
         raise SettingError("--resume goes on and --force starts anew; take one")
+    kind = _kind(method, resume=resume)
     options = {"encoder": encoder, "preset": preset, "seed": seed}
-    classifier = HiLAPClassifier(**gather(HiLAPClassifier, config, options, set_)).check()
+    classifier = kind(**gather(kind, config, options, set_)).check()
     _make_room(out, resume=resume, force=force)
     columns: dict[str, Any] = {
         "format": format,
@@ -102,19 +106,34 @@ def train(
         _note_skipped(validation)
     _make_folder(out)
     try:
-        classifier.fit(
-            documents,
-            valid=held_out,
-            checkpoint=out / CHECKPOINT,
-            resume=resume,
-            callbacks=_listeners(out, progress),
-        )
+        if method == HILAP:
+            listeners = _listeners(out, progress)
+            classifier.fit(documents, valid=held_out, checkpoint=out / CHECKPOINT, resume=resume, callbacks=listeners)
+        else:
+            classifier.set_params(progress=progress and sys.stderr.isatty())
+            parts = {"checkpoint": out / CHECKPOINT, "resume": resume} if kind.resumable else {}
+            classifier.fit(documents, valid=held_out, **parts)
+            classifier.set_params(progress=False)
         classifier.save(out)
     except KeyboardInterrupt:
         _say_how_to_resume(out)
         raise typer.Exit(INTERRUPTED) from None
     (out / CHECKPOINT).unlink(missing_ok=True)
     _print_result(out, classifier, json)
+
+
+def _kind(method: str, *, resume: bool) -> Any:
+    """The class behind a method's name."""
+    if method == HILAP:
+        from hilap.classifier import HiLAPClassifier
+
+        return HiLAPClassifier
+    from hilap.baselines import method as named
+
+    kind = named(method)
+    if resume and not kind.resumable:
+        raise SettingError(f"--resume: {method} is solved in one go, there is nothing to resume; leave it out")
+    return kind
 
 
 def _make_room(out: Path, *, resume: bool, force: bool) -> None:

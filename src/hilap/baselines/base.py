@@ -1,0 +1,363 @@
+"""What every baseline has in common: the scikit-learn face, thresholds chosen on validation data, a model folder.
+
+A baseline learns a score for each document and label (`_learn`, `_scores`); everything else is here. None of them knows
+HiLAP's policy, network or trainer, so that the comparison is fair (an import contract sees to it).
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
+
+from hilap.baselines.chances import Sigmoid
+from hilap.baselines.thresholds import TUNES, scutfbr, tuned
+from hilap.card import card
+from hilap.corpus import Examples
+from hilap.corpus.splits import split_rows
+from hilap.errors import HilapError, ModelError, SettingError, did_you_mean, require
+from hilap.inputs import check_taxonomy, examples_of
+from hilap.metrics.counts import document_counts
+from hilap.metrics.flat import example, f1_from_counts
+from hilap.metrics.report import Report, report
+from hilap.outputs import predictions
+from hilap.prediction import Prediction
+from hilap.storage import Stored, load_folder, save_folder
+from hilap.storage.content import plain
+from hilap.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from typing_extensions import Self
+
+REPAIRS = (None, "add", "drop")
+FOLDS = 3  # of the two nested cross-validations of SCutFBR
+
+
+class NotTrainedError(HilapError, NotFittedError):  # type: ignore[misc]
+    """A baseline is asked for something before `fit`."""
+
+
+class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A classifier that scores every label and takes those above a threshold.
+
+    A subclass declares `kind`, takes its settings as constructor arguments (among them all that are declared here),
+    and says how it learns, scores and is stored. Where its sets are consistent by themselves it overrides `_repaired`
+    or `_chosen`; where its scores are probabilities it sets `margins` to False.
+    """
+
+    kind: ClassVar[str]
+    """Its name in `--method`, in `hilap.baselines.METHODS` and in a model folder."""
+    margins: ClassVar[bool] = False
+    """Scores are margins, unbounded and with the threshold 0; else probabilities with the threshold 0.5."""
+    resumable: ClassVar[bool] = False
+    """Whether `fit` takes `checkpoint`, `resume` and `callbacks`."""
+
+    taxonomy: Taxonomy | None
+    threshold: float | None
+    tune: str | None
+    repair: str | None
+    validation_share: float
+    seed: int
+    output: str
+    progress: bool
+
+    history_: list[dict[str, Any]]
+
+    # -- what a subclass says -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _learn(self, train: Examples, valid: Examples) -> None:
+        """Learn; what is learned goes into attributes whose names end with an underscore.
+
+        Validation documents may choose an epoch or a setting; no weight may be learned from them.
+        """
+
+    @abstractmethod
+    def _scores(self, examples: Examples) -> NDArray[Any]:
+        """(n, L) how much speaks for each label; a document's scores depend on that document alone, to the last bit."""
+
+    @abstractmethod
+    def _stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What was learned: tensors, and plain JSON values."""
+
+    @abstractmethod
+    def _open(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Take back what `_stored` gave. Both may come from a stranger's file; what does not fit is an error."""
+
+    def check(self) -> Self:
+        """Raise an error where a parameter has a value it cannot have; a subclass adds its own."""
+        if self.taxonomy is not None and not isinstance(self.taxonomy, Taxonomy):
+            raise SettingError(
+                f"taxonomy must be a hilap.Taxonomy, got {self.taxonomy!r}; read one with hilap.read_taxonomy"
+            )
+        require(self.tune in TUNES, "tune", "one of " + ", ".join(map(repr, TUNES)), self.tune)
+        require(self.repair in REPAIRS, "repair", "one of " + ", ".join(map(repr, REPAIRS)), self.repair)
+        require(self.output in ("indicator", "labels"), "output", "'indicator' or 'labels'", self.output)
+        good = self.threshold is None or (_is_number(self.threshold) and bool(np.isfinite(self.threshold)))
+        require(good, "threshold", "a number, or None", self.threshold)
+        share = self.validation_share
+        require(_is_number(share) and 0.001 <= share <= 0.9, "validation_share", "a number from 0.001 to 0.9", share)
+        seed = isinstance(self.seed, (int, np.integer)) and not isinstance(self.seed, bool) and self.seed >= 0
+        require(seed, "seed", "a whole number, at least 0", self.seed)
+        require(isinstance(self.progress, bool), "progress", "True or False", self.progress)
+        return self
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, valid: Any = None) -> Self:  # noqa: N803 - scikit-learn's name
+        """Learn from documents and their labels.
+
+        Parameters
+        ----------
+        X, y
+            As in `HiLAPClassifier.fit`.
+        valid
+            Validation documents, as `(X, y)` or as `Examples`; they choose thresholds. Without them a share of the
+            training documents is held out.
+        """
+        train, held_out = self._documents(X, y, valid)
+        self.taxonomy_ = train.taxonomy
+        self.history_ = []
+        self._note_width(train)
+        self._learn(train, held_out)
+        self._choose(train, held_out)
+        return self
+
+    def _documents(self, X: Any, y: Any, valid: Any) -> tuple[Examples, Examples]:  # noqa: N803
+        """The training and the validation documents, checked."""
+        self.check()
+        train = examples_of(X, y, self.taxonomy)
+        check_taxonomy(train, self.taxonomy)
+        if valid is None:
+            shares = {"train": 1 - self.validation_share, "valid": self.validation_share}
+            rows = split_rows(train.labels, shares, seed=self.seed)
+            train, held_out = train.take(rows["train"]), train.take(rows["valid"])
+        else:
+            documents, labels = valid if isinstance(valid, tuple) else (valid, None)
+            held_out = examples_of(documents, labels, train.taxonomy)
+            check_taxonomy(held_out, train.taxonomy)
+        for what, examples in (("training", train), ("validation", held_out)):
+            if not len(examples):
+                raise SettingError(f"there are no {what} documents; give more documents, or valid=...")
+        return train, held_out
+
+    def _choose(self, train: Examples, held_out: Examples) -> None:
+        """Thresholds and the way from scores to probabilities, on validation documents; then how well it does there."""
+        self.label_counts_ = np.bincount(train.labels.indices, minlength=len(train.taxonomy))
+        self.n_documents_ = len(train)
+        scores = self._scores(held_out)
+        learned = (self.label_counts_ > 0) & (self.label_counts_ < len(train))  # margins of the others are constants
+        self.sigmoid_ = Sigmoid.fitted(scores[:, learned], held_out.labels[:, learned]) if self.margins else None
+        start = (0.0 if self.margins else 0.5) if self.threshold is None else float(self.threshold)
+        self.thresholds_ = np.full(len(train.taxonomy), start)
+        if self.tune == "scutfbr":
+            self.thresholds_ = scutfbr(train.labels, self._cross_scores(train, held_out), FOLDS, self.seed)
+        elif self.tune is not None:
+            self.thresholds_ = tuned(held_out.labels, scores, self.tune, self._repaired, start)
+        found = self._chosen(scores)
+        self.validation_: Report = report(
+            held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False
+        )
+
+    def _cross_scores(self, train: Examples, held_out: Examples) -> Callable[..., NDArray[Any]]:
+        """(rows to learn from, rows to score) -> scores, by the same learner with the same settings."""
+
+        def scores(learn: NDArray[np.int64], rate: NDArray[np.int64]) -> NDArray[Any]:
+            other = clone(self).set_params(taxonomy=train.taxonomy, tune=None, progress=False)
+            part = train.take(learn)
+            other.taxonomy_, other.history_ = train.taxonomy, []
+            other._learn(part, held_out)
+            return np.asarray(other._scores(train.take(rate)))
+
+        return scores
+
+    # -- predicting ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The labels of each document: a sparse indicator matrix, or with `output="labels"` lists of ids."""
+        found = self._chosen(self._scores(self._read(X)))
+        return [list(labels) for labels in self.taxonomy_.decode(found)] if self.output == "labels" else found
+
+    def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+        """(n, L) the probability of each label; of margins, by a sigmoid fitted on the validation documents."""
+        return self._chances(self._scores(self._read(X)))
+
+    def predict_labels(self, X: Any) -> list[Prediction]:  # noqa: N803
+        """The labels of each document with their names and probabilities."""
+        examples = self._read(X)
+        return predictions(self.taxonomy_, examples.ids, *self.predict_both(examples))
+
+    def predict_both(self, X: Any) -> tuple[sparse.csr_array, NDArray[np.float32]]:  # noqa: N803
+        """(n, L) the predicted sets and (n, L) the probabilities, with every document scored once."""
+        scores = self._scores(self._read(X))
+        return self._chosen(scores), self._chances(scores)
+
+    def explain(self, X: Any) -> Any:  # noqa: N803
+        """Nothing: only a policy takes a walk that could be shown."""
+        self._check_fitted()
+        raise SettingError(f"explain needs a policy that walks; this is a model of kind {self.kind!r}")
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
+        """Example-based F1 (EBF)."""
+        self._check_fitted()
+        examples = examples_of(X, y, self.taxonomy_)
+        check_taxonomy(examples, self.taxonomy_)
+        found = self._chosen(self._scores(examples))
+        if sample_weight is None:
+            return float(example(examples.labels, found).f1)
+        each = f1_from_counts(*document_counts(examples.labels, found))
+        return float(np.average(each, weights=sample_weight))
+
+    def with_decoding(self, **changes: Any) -> Self:
+        """The same trained classifier with another `threshold` for all labels, or another `repair`."""
+        self._check_fitted()
+        known = [name for name in ("threshold", "repair") if name in self.get_params(deep=False)]
+        for name in changes:
+            if name not in known:
+                near = did_you_mean(name, known)
+                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+                raise SettingError(f"{name!r} is no setting that can change after training; {hint}")
+        other = copy.copy(self)
+        other.set_params(**changes).check()
+        if changes.get("threshold") is not None:
+            other.thresholds_ = np.full(len(self.taxonomy_), float(changes["threshold"]))
+        return other
+
+    # -- saving -------------------------------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """Write the classifier as a folder of JSON and safetensors; a model that is there is replaced."""
+        self._check_fitted()
+        parameters = {**self.get_params(deep=False), **self._plain_parameters()}
+        parameters["taxonomy"] = None if self.taxonomy is None else True  # stored once, as what it was trained on
+        parameters = plain(parameters, "parameters")
+        tensors, facts = self._stored()
+        training = {
+            "documents": self.n_documents_,
+            "label_counts": self.label_counts_.tolist(),
+            "thresholds": self.thresholds_.tolist(),
+            "sigmoid": None if self.sigmoid_ is None else [self.sigmoid_.slope, self.sigmoid_.intercept],
+            "history": self.history_,
+            "features": getattr(self, "n_features_in_", None),
+        }
+        save_folder(
+            folder,
+            kind=self.kind,
+            settings={"parameters": parameters},
+            taxonomy=self.taxonomy_.to_json(),
+            tensors=tensors,
+            extra={"training": training, "learned": facts, "validation": self.validation_.to_json(per_label=True)},
+            card=card(
+                f"A {self.kind} model",
+                self.taxonomy_,
+                documents=self.n_documents_,
+                settings={name: value for name, value in parameters.items() if name != "taxonomy"},
+                history=self.history_,
+                validation=self.validation_,
+            ),
+            beside=("checkpoint.safetensors", "log.jsonl"),
+        )
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """Parameters that are no plain values, as plain values; `from_stored` hands them to the constructor."""
+        return {}
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """A classifier that `save` wrote; everything it says is the same to the last bit."""
+        return cls.from_stored(load_folder(folder, kinds=[cls.kind]))
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> Self:
+        """The classifier in a model folder that is read already."""
+        try:
+            parameters = dict(stored.settings["parameters"])
+            taxonomy = Taxonomy.from_json(stored.taxonomy)
+            parameters["taxonomy"] = taxonomy if parameters.get("taxonomy") else None
+            unknown = parameters.keys() - inspect.signature(cls).parameters.keys()
+            if unknown:
+                raise ModelError(f"{cls.kind} has no parameter {sorted(unknown)[0]!r}")
+            made = cls(**parameters).check()
+            made.taxonomy_ = taxonomy
+            training = stored.extra["training"]
+            made.n_documents_ = int(training["documents"])
+            made.label_counts_ = _column(training["label_counts"], len(taxonomy), np.int64)
+            made.thresholds_ = _column(training["thresholds"], len(taxonomy), np.float64)
+            given = training["sigmoid"]
+            made.sigmoid_ = None if given is None else Sigmoid(*map(float, given))
+            made.history_ = [dict(record) for record in training["history"]]
+            if training["features"] is not None:
+                made.n_features_in_ = int(training["features"])
+            made.validation_ = Report.from_json(stored.extra["validation"])
+            made._open(stored.tensors, stored.extra["learned"])
+        except KeyError as fault:
+            raise ModelError(
+                f"{stored.folder}: {fault.args[0]!r} is missing; the model is damaged, get it again"
+            ) from None
+        except (HilapError, ValueError, TypeError, AttributeError, RuntimeError, IndexError, OverflowError) as fault:
+            reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+            raise ModelError(
+                f"{stored.folder}: the parts of this model do not fit together ({reason}); get it again"
+            ) from None
+        return made
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "thresholds_"):
+            raise NotTrainedError(f"this {type(self).__name__} is not trained yet; call fit first, or load a saved one")
+
+    def _note_width(self, train: Examples) -> None:
+        """`n_features_in_`, as scikit-learn wants it, where documents are features."""
+        if train.features is not None:
+            self.n_features_in_ = int(train.features.shape[1])
+        elif hasattr(self, "n_features_in_"):
+            del self.n_features_in_
+
+    def _read(self, X: Any) -> Examples:  # noqa: N803
+        self._check_fitted()
+        return examples_of(X, None, self.taxonomy_)
+
+    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        """(n, L) probabilities from scores."""
+        chances = scores if self.sigmoid_ is None else self.sigmoid_(scores)
+        return np.asarray(chances, dtype=np.float32)
+
+    def _chosen(self, scores: NDArray[Any]) -> sparse.csr_array:
+        """(n, L) the predicted sets, int32."""
+        return sparse.csr_array(self._repaired(scores > self.thresholds_).astype(np.int32))
+
+    def _repaired(self, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Sets made consistent as asked: by adding ancestors, or by dropping labels without all of theirs."""
+        if self.repair is None:
+            return found
+        above = self.taxonomy_.closure.astype(np.int32)  # row: a label; columns: itself and its ancestors
+        given = sparse.csr_array(found.astype(np.int32))
+        if self.repair == "add":
+            return np.asarray((given @ above).toarray() > 0)
+        there = (given @ above.T.tocsr()).toarray()  # how many of a label's ancestors and itself are in the set
+        return np.asarray(found & (there == np.diff(above.indptr)))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _column(values: Any, n_labels: int, dtype: Any) -> NDArray[Any]:
+    column = np.asarray(values, dtype=dtype)
+    if column.shape != (n_labels,):
+        raise ModelError(f"a value for each of {n_labels} labels is needed, got shape {column.shape}")
+    return column
+
+
+__all__ = ["Baseline", "NotTrainedError"]

@@ -1,0 +1,151 @@
+"""Thresholds chosen on documents that were not learned from: one for all labels, or one for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hilap.metrics.counts import document_counts, label_counts, pair
+from hilap.metrics.flat import covered, example_from_counts, macro_from_counts, micro_from_counts
+
+TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean", "scut", "scutfbr")
+"""None: the threshold that was given. A metric (`mean`: of the three): one threshold for all labels that is best for
+it. `scut`: for each label the threshold that is best for its own F1 on the validation documents. `scutfbr`: for each
+label by two nested cross-validations on the training documents (`scutfbr` below), which is 12 further trainings."""
+STEPS = 200
+FBR = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+"""What the F1 of a label must reach; below it, the label gets a threshold above all its scores but the highest."""
+
+Repair = Callable[[NDArray[np.bool_]], NDArray[np.bool_]]
+Numbers = NDArray[np.float64]
+
+
+def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Repair, start: float) -> Numbers:
+    """(L,) the thresholds that are best on these documents.
+
+    Parameters
+    ----------
+    gold, scores
+        (n, L) of the validation documents.
+    tune
+        A metric, or `scut`.
+    repair
+        What is done to sets after thresholding.
+    start
+        The threshold of a label that no validation document has, with `scut`, unless a score is above it.
+    """
+    if tune == "scut":
+        found, _ = best_thresholds(gold.toarray() > 0, scores)
+        never = np.maximum(start, scores.max(0)) if len(scores) else np.full(scores.shape[1], start)
+        return np.where(np.asarray(gold.sum(0)).ravel() > 0, found, never)
+    tried = _candidates(gold, scores, start)
+    values = np.array([score_sets(gold, repair(scores > t), tune) for t in tried])
+    first = int(values.argmax())
+    worse = np.flatnonzero(values[first:] < values[first])
+    last = first + (int(worse[0]) if len(worse) else len(values) - first) - 1
+    # Of neighbours that are equally good the middle one: the lowest would give labels away, the highest hold them back.
+    return np.full(scores.shape[1], tried[(first + last) // 2])
+
+
+def _candidates(gold: Any, scores: NDArray[Any], start: float) -> Numbers:
+    """Thresholds worth trying, ascending: densest where about as many labels are given as there are gold ones."""
+    if not scores.size:
+        return np.array([start])
+    share = gold.nnz / scores.size
+    tail = np.quantile(scores, np.clip(1 - share * np.linspace(0.02, 8, STEPS), 0, 1))
+    whole = np.quantile(scores, np.linspace(0, 1, STEPS // 10))
+    return np.unique(np.concatenate([tail, whole, [start]])).astype(np.float64)
+
+
+def best_thresholds(gold: NDArray[np.bool_], scores: NDArray[Any]) -> tuple[Numbers, Numbers]:
+    """For each label the threshold with the best F1, halfway between two scores, and that F1; all labels at once."""
+    order = np.argsort(-scores, axis=0, kind="stable")
+    ranked = np.take_along_axis(scores, order, axis=0).astype(np.float64)
+    hits = np.cumsum(np.take_along_axis(gold, order, axis=0), axis=0)
+    taken = np.arange(1, len(scores) + 1)[:, None]
+    f1 = 2 * hits / (taken + gold.sum(0))
+    last = np.vstack([ranked[:-1] != ranked[1:], np.ones((1, scores.shape[1]), bool)])  # equal scores go together
+    best = np.where(last, f1, -1.0).argmax(0)
+    columns = np.arange(scores.shape[1])
+    here = ranked[best, columns]
+    below = np.vstack([ranked[1:], ranked[-1:] - 1e-3])[best, columns]
+    middle = (here + below) / 2
+    return np.where(middle < here, middle, below), f1[best, columns]  # rounding must not lose the label's own score
+
+
+def scutfbr(
+    labels: Any, scores_of: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[Any]], folds: int, seed: int
+) -> Numbers:
+    """(L,) SCutFBR.1 (Yang 2001; Lewis et al. 2004; Fan and Lin 2007) by two nested cross-validations.
+
+    For each outer fold, the inner cross-validation on the rest tells which `fbr` is best for a label; then the label's
+    threshold is found on the outer fold, by a model of the rest. Where its F1 there stays below `fbr`, the threshold is
+    the label's highest score, so that rare labels do not flood the predictions. The mean over outer folds counts.
+
+    Parameters
+    ----------
+    labels
+        (n, L) gold sets of the training documents.
+    scores_of
+        (rows to learn from, rows to score) -> scores.
+    folds
+        Of both cross-validations.
+    seed
+        Parts the documents.
+    """
+    gold = labels.toarray() > 0
+    order = np.random.default_rng([seed, 23]).permutation(len(gold))
+    parts = np.array_split(order, folds)
+    found = np.zeros((folds, gold.shape[1]))
+    for k, part in enumerate(parts):
+        rest = np.concatenate([other for j, other in enumerate(parts) if j != k])
+        fbr = _best_fbr(gold, rest, scores_of, folds)
+        found[k] = _cut(gold[part], scores_of(np.sort(rest), part), fbr)
+    thresholds: Numbers = found.mean(0)
+    return thresholds
+
+
+def _best_fbr(gold: NDArray[np.bool_], rows: NDArray[np.int64], scores_of: Any, folds: int) -> Numbers:
+    """(L,) for each label the `fbr` whose thresholds, found on one part, do best on the others."""
+    parts = np.array_split(rows, folds)
+    scores = np.empty((len(rows), gold.shape[1]))
+    place = {int(row): i for i, row in enumerate(rows)}
+    at = [np.array([place[int(row)] for row in part], dtype=np.int64) for part in parts]
+    for k, part in enumerate(parts):
+        rest = np.concatenate([other for j, other in enumerate(parts) if j != k])
+        scores[at[k]] = scores_of(np.sort(rest), part)
+    right = gold[rows]
+    reached = np.zeros((len(FBR), gold.shape[1]))
+    for k in range(folds):
+        others = np.concatenate([at[j] for j in range(folds) if j != k])
+        for i, fbr in enumerate(FBR):
+            cut = _cut(right[others], scores[others], np.full(gold.shape[1], fbr))
+            given = scores[at[k]] > cut
+            hits = (given & right[at[k]]).sum(0)
+            total = given.sum(0) + right[at[k]].sum(0)
+            reached[i] += np.where(total > 0, 2 * hits / np.maximum(total, 1), 1.0)
+    chosen: Numbers = np.array(FBR)[reached.argmax(0)]
+    return chosen
+
+
+def _cut(gold: NDArray[np.bool_], scores: NDArray[Any], fbr: Numbers) -> Numbers:
+    thresholds, f1 = best_thresholds(gold, scores)
+    return np.where(f1 < fbr, scores.max(0), thresholds)
+
+
+def score_sets(gold: Any, found: NDArray[np.bool_], metric: str) -> float:
+    """Micro-, Macro- (over gold labels) or example F1 of predicted sets, or their mean."""
+    right, predicted = pair(gold, found)
+    by_label = label_counts(right, predicted)
+    scores = {
+        "micro_f1": micro_from_counts(by_label).f1,
+        "macro_f1": macro_from_counts(by_label, covered("gold", by_label.gold)).f1,
+        "example_f1": example_from_counts(document_counts(right, predicted)).f1,
+    }
+    return float(np.nan_to_num(np.mean([*scores.values()]) if metric == "mean" else scores[metric]))
+
+
+__all__ = ["TUNES", "best_thresholds", "score_sets", "scutfbr", "tuned"]
