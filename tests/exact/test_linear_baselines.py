@@ -1,0 +1,516 @@
+"""The linear systems against other solvers, other ways of computing the same, and enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from hilap.baselines import closed_sets, descent
+from hilap.baselines.coupled import Coupled, solve_coupled
+from hilap.baselines.hr_svm import HRSVM
+from hilap.baselines.hsvm import HSVM
+from hilap.baselines.leaf_svm import LeafSVM
+from hilap.baselines.linear import ALWAYS, NEVER
+from hilap.baselines.svm import SVM
+from hilap.baselines.td_svm import TopDownSVM
+from hilap.corpus import Examples
+from hilap.taxonomy import Taxonomy
+from tests.strategies import taxonomies
+
+FLAT = Taxonomy.of({name: [] for name in "abcd"})
+TREE = Taxonomy.of({"c": ["a"], "a": [], "b": ["a"], "d": ["c"], "e": []})
+DAG = Taxonomy.of({"d": ["b", "c"], "a": [], "b": ["a"], "c": [], "e": ["d", "a"]})
+RAW = {"standardise": False}
+
+
+def problem(n: int = 40, features: int = 6, seed: int = 0) -> tuple[sparse.csr_matrix, np.ndarray]:
+    rng = np.random.default_rng([seed, 1])
+    dense = rng.normal(size=(n, features)) * (rng.random((n, features)) < 0.7)
+    signs = np.where(dense @ rng.normal(size=features) + 0.5 * rng.normal(size=n) > 0.4, 1, -1).astype(np.int8)
+    return sparse.csr_matrix(dense), signs
+
+
+def labelled(taxonomy: Taxonomy, n: int = 60, features: int = 5, seed: int = 0) -> Examples:
+    """Documents whose labels depend on their features; every label has some, none has all."""
+    rng = np.random.default_rng([seed, 2])
+    rows = rng.normal(size=(n, features)).astype(np.float32)
+    scores = rows @ rng.normal(size=(features, len(taxonomy))) + 0.7 * rng.normal(size=(n, len(taxonomy)))
+    sets = [[label for k, label in enumerate(taxonomy.labels) if row[k] > 1] for row in scores]
+    return Examples.of(taxonomy, sets, features=rows)
+
+
+def loss_of(kind: str, z: np.ndarray) -> float:
+    short = np.maximum(1 - z, 0)
+    each = {"hinge": short, "squared_hinge": short**2, "logistic": np.logaddexp(0, -z)}
+    return float(each[kind].sum())
+
+
+def descended(rows, signs, prior, cost, loss, tolerance=1e-9, passes=100_000, start=None):
+    """Weights with the offset last, by the kernels."""
+    documents = (rows.data, rows.indices, rows.indptr)
+    norms, every = descent.lengths(rows.data, rows.indptr), np.arange(rows.shape[0])
+    alpha = np.full(len(signs), 1e-3 * cost) if loss == "logistic" else np.zeros(len(signs))
+    alpha = alpha if start is None else start
+    w = prior.copy()
+    descent.begin(*documents, every, signs, alpha, w)
+    if loss == "logistic":
+        used = descent.descend_logistic(*documents, norms, every, signs, cost, alpha, w, tolerance, passes, 0)
+    else:
+        squared = loss == "squared_hinge"
+        used = descent.descend_hinge(*documents, norms, every, signs, cost, squared, alpha, w, tolerance, passes, 0)
+    assert used <= passes
+    return w, alpha
+
+
+# -- one label --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cost", [0.05, 1.0, 8.0])
+@pytest.mark.parametrize("loss", descent.LOSSES)
+def test_without_a_prior_the_solution_is_liblinears(loss, cost):
+    rows, signs = problem()
+    if loss == "logistic":
+        oracle = LogisticRegression(solver="liblinear", C=cost, tol=1e-10, max_iter=10_000).fit(rows, signs)
+    else:
+        oracle = LinearSVC(C=cost, loss=loss, dual=True, tol=1e-8, max_iter=1_000_000, random_state=3).fit(rows, signs)
+    w, _ = descended(rows, signs, np.zeros(7), cost, loss)
+    np.testing.assert_allclose(w, [*oracle.coef_[0], oracle.intercept_[0]], atol=2e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("cost", [0.05, 2.0])
+def test_around_a_prior_the_solution_is_that_of_a_general_optimiser(loss, cost):
+    rows, signs = problem(seed=1)
+    prior = np.random.default_rng([0, 3]).normal(size=7)
+    dense = np.hstack([rows.toarray(), np.ones((40, 1))])
+
+    def value(w):
+        return 0.5 * np.sum((w - prior) ** 2) + cost * loss_of(loss, signs * (dense @ w))
+
+    oracle = minimize(value, prior, method="BFGS", options={"gtol": 1e-7})
+    w, _ = descended(rows, signs, prior, cost, loss)
+    np.testing.assert_allclose(w, oracle.x, atol=1e-4)
+    assert value(w) <= oracle.fun + 1e-9
+
+
+def test_the_hinge_around_a_prior_is_the_quadratic_programme_of_its_dual():
+    rows, signs = problem(n=25, seed=2)
+    prior, cost = np.random.default_rng([0, 4]).normal(size=7), 0.7
+    signed = np.hstack([rows.toarray(), np.ones((25, 1))]) * signs[:, None]
+
+    def dual(alpha):
+        w = prior + signed.T @ alpha
+        return 0.5 * w @ w - alpha.sum(), signed @ w - 1
+
+    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10_000}
+    oracle = minimize(dual, np.zeros(25), jac=True, bounds=[(0, cost)] * 25, method="L-BFGS-B", options=options)
+    w, _ = descended(rows, signs, prior, cost, "hinge")
+    np.testing.assert_allclose(w, prior + signed.T @ oracle.x, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", descent.LOSSES)
+def test_where_it_starts_does_not_matter(loss):
+    rows, signs = problem(seed=3)
+    rng = np.random.default_rng([0, 5])
+    prior = rng.normal(size=7)
+    w, alpha = descended(rows, signs, prior, 0.5, loss)
+    again, _ = descended(rows, signs, prior, 0.5, loss, start=rng.uniform(0.01, 0.49, size=len(signs)))
+    np.testing.assert_allclose(w, again, atol=1e-6)
+    implied = descent.logistic_duals(rows.data, rows.indices, rows.indptr, signs, 0.5, w)
+    if loss == "logistic":
+        np.testing.assert_allclose(alpha, implied, atol=1e-7)
+
+
+def test_a_sparse_product_is_scipys():
+    rng = np.random.default_rng([0, 6])
+    rows = sparse.random_array((7, 9), density=0.4, rng=rng, format="csr")
+    weight = sparse.random_array((9, 5), density=0.5, rng=rng, format="csr").astype(np.float32)
+    found = np.ones((7, 5))
+    descent.multiply(rows.data, rows.indices, rows.indptr, weight.data, weight.indices, weight.indptr, found)
+    np.testing.assert_allclose(found, 1 + (rows @ weight.astype(np.float64)).toarray())
+
+
+# -- consistent sets --------------------------------------------------------------------------------------------------
+
+
+def closed(taxonomy: Taxonomy) -> np.ndarray:
+    """Every closed set, one a row."""
+    parents = taxonomy.parent_matrix.toarray().astype(int)
+    every = np.array(list(itertools.product([0, 1], repeat=len(taxonomy))))
+    return every[((every @ parents > 0) <= (every > 0)).all(1)]
+
+
+scores = st.one_of(st.integers(-3, 3), st.floats(-3, 3, width=16))
+
+
+@settings(max_examples=150)
+@given(data=st.data(), taxonomy=taxonomies(max_labels=8))
+def test_the_best_set_is_that_of_enumeration(data, taxonomy):
+    given = np.array(data.draw(st.lists(scores, min_size=len(taxonomy), max_size=len(taxonomy))), dtype=float)
+    graph, chosen = closed_sets.graph_of(taxonomy), np.zeros(len(taxonomy), dtype=bool)
+    room, child_of = closed_sets.room_for(graph), closed_sets.children_of(graph)
+    size = closed_sets.best_set(graph, room, child_of, graph.order, given, chosen)
+    sets = closed(taxonomy)
+    values = sets @ given
+    best = sets[np.abs(values - values.max()) < 1e-9]
+    assert size == chosen.sum() == best.sum(1).min()
+    assert chosen.tolist() in (best > 0).tolist()
+
+
+@settings(max_examples=100)
+@given(data=st.data(), taxonomy=taxonomies(max_labels=7))
+def test_a_threshold_on_consistent_scores_gives_the_best_set(data, taxonomy):
+    given = np.array([data.draw(st.lists(scores, min_size=len(taxonomy), max_size=len(taxonomy)))], dtype=float)
+    found = closed_sets.consistent(taxonomy, given)[0]
+    sets = closed(taxonomy)
+    for t in (-1.01, -0.3, 0.001, 0.7, 2.03):
+        values = sets @ (given[0] - t)
+        assert (found > t).tolist() in (sets > 0).tolist()
+        assert values.max() == pytest.approx((given[0] - t)[found > t].sum(), abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(data=st.data(), taxonomy=taxonomies(max_labels=6))
+def test_a_projection_onto_means_of_closed_sets_is_nearest(data, taxonomy):
+    """It lies among them (no child above a parent, from 0 to 1), and no closed set lies at an acute angle beyond it."""
+    given = np.array(data.draw(st.lists(scores, min_size=len(taxonomy), max_size=len(taxonomy))), dtype=float)
+    graph, found = closed_sets.graph_of(taxonomy), np.empty(len(taxonomy))
+    closed_sets.project(graph, closed_sets.room_for(graph), closed_sets.children_of(graph), given, found)
+    assert ((found >= 0) & (found <= 1)).all()
+    for label in taxonomy.labels:
+        assert all(found[taxonomy.index(label)] <= found[taxonomy.index(p)] for p in taxonomy.parents(label))
+    assert ((closed(taxonomy) - found) @ (given - found)).max() <= 1e-9
+
+
+def test_consistent_scores_of_a_chain_are_scikit_learns_isotonic_regression():
+    chain = Taxonomy.of({"1": [], "2": ["1"], "3": ["2"], "4": ["3"], "5": ["4"], "6": ["5"]})
+    given = np.random.default_rng([0, 7]).normal(size=(30, 6))
+    oracle = [IsotonicRegression(increasing=False).fit_transform(np.arange(6), row) for row in given]
+    np.testing.assert_allclose(closed_sets.consistent(chain, given), oracle, atol=1e-12)
+
+
+@settings(max_examples=60)
+@given(data=st.data(), taxonomy=taxonomies(max_labels=8))
+def test_scores_along_paths_and_from_below_are_those_of_the_definition(data, taxonomy):
+    given = np.array([data.draw(st.lists(scores, min_size=len(taxonomy), max_size=len(taxonomy)))], dtype=float)
+    path, up = closed_sets.along_paths(taxonomy, given)[0], closed_sets.lifted(taxonomy, given)[0]
+
+    def ways(label):
+        above = taxonomy.parents(label)
+        return [[*way, label] for parent in above for way in ways(parent)] if above else [[label]]
+
+    for i, label in enumerate(taxonomy.labels):
+        assert path[i] == max(min(given[0, taxonomy.index(step)] for step in way) for way in ways(label))
+        below = [label, *taxonomy.descendants(label)]
+        assert up[i] == max(given[0, taxonomy.index(other)] for other in below)
+    held = given > 0.2
+    kept = closed_sets.without_orphans(taxonomy, held)[0]
+    for i, label in enumerate(taxonomy.labels):
+        assert kept[i] == all(held[0, taxonomy.index(other)] for other in (label, *taxonomy.ancestors(label)))
+
+
+# -- svm, leaf-svm, td-svm --------------------------------------------------------------------------------------------
+
+
+def oracle_margins(rows: np.ndarray, target: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """By scikit-learn; constant where all targets are the same."""
+    if target.all() or not target.any():
+        return np.full(len(asked), ALWAYS if len(target) and target.all() else NEVER)
+    return LinearSVC(tol=1e-8, max_iter=100_000, dual=False).fit(rows, target).decision_function(asked)
+
+
+def fitted(kind, train, valid, **options):
+    return kind(row_options=RAW, tolerance=1e-8, **options).fit(train, valid=valid)
+
+
+@pytest.mark.parametrize("taxonomy", [TREE, DAG])
+def test_svm_is_one_machine_for_each_label_even_beside_constant_ones(taxonomy):
+    train, valid = labelled(taxonomy), labelled(taxonomy, n=15, seed=1)
+    gold = train.labels.toarray()
+    gold[:, taxonomy.index("e")] = 0
+    gold[:, taxonomy.index("a")] = 1
+    train = Examples.of(taxonomy, taxonomy.decode(sparse.csr_array(gold)), features=train.features)
+    gold = train.labels.toarray() > 0
+    model = fitted(SVM, train, valid)
+    expected = np.column_stack([oracle_margins(train.features, column, valid.features) for column in gold.T])
+    np.testing.assert_allclose(model._scores(valid), expected, atol=1e-5)
+    assert np.array_equal(model.predict(valid.features).toarray(), expected > 0)
+
+
+@pytest.mark.parametrize("taxonomy", [TREE, DAG])
+def test_leaf_svm_gives_leaves_and_their_ancestors(taxonomy):
+    train, valid = labelled(taxonomy), labelled(taxonomy, n=30, seed=1)
+    model = fitted(LeafSVM, train, valid)
+    gold = train.labels.toarray() > 0
+    margins = {
+        leaf: oracle_margins(train.features, gold[:, taxonomy.index(leaf)], valid.features) for leaf in taxonomy.leaves
+    }
+    for i, found in enumerate(model.set_params(output="labels").predict(valid.features)):
+        assert set(found) == set(taxonomy.close(leaf for leaf in taxonomy.leaves if margins[leaf][i] > 0))
+
+
+@pytest.mark.parametrize("taxonomy", [TREE, DAG])
+def test_td_svm_visits_children_of_given_labels_only(taxonomy):
+    train, valid = labelled(taxonomy, n=90), labelled(taxonomy, n=40, seed=1)
+    model = fitted(TopDownSVM, train, valid, threshold=-0.4)
+    gold = train.labels.toarray() > 0
+    margins = {}
+    for label in taxonomy.labels:
+        above = [taxonomy.index(parent) for parent in taxonomy.parents(label)]
+        rows = gold[:, above].any(1) if above else np.ones(len(train), dtype=bool)
+        margins[label] = oracle_margins(train.features[rows], gold[rows, taxonomy.index(label)], valid.features)
+    reached = 0
+    for i, found in enumerate(model.set_params(output="labels").predict(valid.features)):
+        given, waiting = set(), list(taxonomy.top_labels)
+        for label in waiting:  # grows while we go
+            if label not in given and margins[label][i] > -0.4:
+                given.add(label)
+                waiting.extend(taxonomy.children(label))
+        assert set(found) == set(taxonomy.close(given))
+        reached += len(given)
+    assert reached > 40
+
+
+def test_td_svm_on_a_flat_taxonomy_is_svm_to_the_last_bit():
+    train, valid = labelled(FLAT), labelled(FLAT, seed=1)
+    one, other = (kind().fit(train, valid=valid) for kind in (TopDownSVM, SVM))
+    assert np.array_equal(one._scores(valid), other._scores(valid))
+    assert np.array_equal(one.predict_proba(valid.features), other.predict_proba(valid.features))
+    leaf = LeafSVM().fit(train, valid=valid)
+    assert np.array_equal(leaf._scores(valid), other._scores(valid))
+
+
+# -- hsvm -------------------------------------------------------------------------------------------------------------
+
+
+def test_hsvm_on_a_flat_taxonomy_is_a_hinge_machine_for_each_label():
+    train, valid = labelled(FLAT, n=40), labelled(FLAT, n=12, seed=1)
+    model = HSVM(row_options=RAW, tolerance=1e-7, passes=4_000).fit(train, valid=valid)
+    for k, target in enumerate(train.labels.toarray().T):
+        oracle = LinearSVC(loss="hinge", tol=1e-8, max_iter=1_000_000).fit(train.features, target)
+        np.testing.assert_allclose(model._scores(valid)[:, k], oracle.decision_function(valid.features), atol=2e-3)
+
+
+def optimum(taxonomy: Taxonomy, rows: np.ndarray, gold: np.ndarray, cost: float) -> float:
+    """The structured problem as a quadratic programme with a slack for each document and all sets written out."""
+    n, width = rows.shape
+    sets, n_labels = closed(taxonomy), len(taxonomy)
+    differ = np.abs(gold[:, None] - sets).sum(2)  # (n, sets)
+
+    def parts(x):
+        return x[: width * n_labels].reshape(width, n_labels), x[width * n_labels :]
+
+    def slack_left(x):
+        weight, slack = parts(x)
+        margins = rows @ weight
+        return (slack[:, None] - differ - margins @ sets.T + (margins * gold).sum(1)[:, None]).ravel()
+
+    def value(x):
+        weight, slack = parts(x)
+        return 0.5 * np.sum(weight**2) + cost * slack.sum()
+
+    start = np.concatenate([np.zeros(width * n_labels), np.full(n, float(n_labels))])
+    constraints = [{"type": "ineq", "fun": slack_left}]
+    found = minimize(value, start, method="SLSQP", constraints=constraints, options={"maxiter": 2_000, "ftol": 1e-10})
+    assert found.success
+    return float(found.fun)
+
+
+SMALL_TREE = Taxonomy.of({"b": ["a"], "a": [], "c": []})
+SMALL_DAG = Taxonomy.of({"c": ["a", "b"], "a": [], "b": []})
+
+
+@pytest.mark.parametrize("taxonomy", [SMALL_TREE, SMALL_DAG])
+def test_hsvm_reaches_the_optimum_of_the_quadratic_programme(taxonomy):
+    train = labelled(taxonomy, n=8, features=2, seed=3)
+    model = HSVM(row_options=RAW, strength=0.5, tolerance=1e-5, passes=20_000).fit(train, valid=train)
+    last = model.history_[-1]
+    rows = np.hstack([train.features, np.ones((8, 1))]).astype(np.float64)
+    expected = optimum(taxonomy, rows, train.labels.toarray(), 0.5)
+    assert last["dual"] <= expected + 1e-6
+    assert last["primal"] == pytest.approx(expected, rel=2e-5)
+    weight = np.vstack([model.linear_.weight.toarray(), model.linear_.offset]).astype(np.float64)
+    assert last["primal"] == pytest.approx(structured_objective(taxonomy, rows, train.labels.toarray(), 0.5, weight))
+
+
+def structured_objective(taxonomy, rows, gold, cost, weight) -> float:
+    sets, margins = closed(taxonomy), rows @ weight
+    differ = np.abs(gold[:, None] - sets).sum(2)
+    slack = (differ + margins @ sets.T - (margins * gold).sum(1)[:, None]).max(1)
+    return float(0.5 * np.sum(weight**2) + cost * slack.sum())
+
+
+@pytest.mark.parametrize("taxonomy", [TREE, DAG])
+def test_hsvm_predicts_the_consistent_set_with_the_highest_sum_of_margins(taxonomy):
+    train, valid = labelled(taxonomy), labelled(taxonomy, n=40, seed=1)
+    model = HSVM(row_options=RAW).fit(train, valid=valid)
+    margins = model.linear_.margins(model.rows_.matrix(valid))
+    sets = closed(taxonomy)
+    for threshold in (0.0, -0.5, 0.3):
+        found = model.with_decoding(threshold=threshold).predict(valid.features).toarray()
+        expected = sets[((margins - threshold) @ sets.T).argmax(1)]
+        assert np.array_equal(found, expected)
+
+
+def test_the_duality_gap_of_hsvm_closes_and_its_dual_only_rises():
+    train = labelled(TREE)
+    records = [HSVM(row_options=RAW, passes=k, tolerance=1e-9).fit(train, valid=train).history_[-1] for k in (1, 4, 30)]
+    duals = [record["dual"] for record in records]
+    assert duals == sorted(duals)
+    gaps = [record["primal"] - record["dual"] for record in records]
+    assert gaps[0] > 5 * gaps[-1] >= 0
+
+
+# -- hr-svm -----------------------------------------------------------------------------------------------------------
+
+
+def coupled(taxonomy: Taxonomy, train: Examples, **changes) -> Coupled:
+    given = {"loss": "hinge", "strength": 0.5, "coupling": 1.0, "tolerance": 1e-7, "seed": 0}
+    rows = sparse.csr_matrix(train.features.astype(np.float64))
+    trained = np.ones(len(taxonomy), dtype=bool)
+    return Coupled(rows=rows, gold=train.labels.tocsc(), taxonomy=taxonomy, **{"trained": trained, **given, **changes})
+
+
+def solved(problem: Coupled, rounds: int = 400):
+    return solve_coupled(problem, rounds=rounds, jobs=1, advance=lambda: None)
+
+
+def written_out(taxonomy, train, weight, *, loss, strength, coupling, trained=None) -> float:
+    """The objective of the module's docstring, label after label. `weight` (L, F + 1)."""
+    rows = np.hstack([train.features, np.ones((len(train), 1))]).astype(np.float64)
+    signs = 2.0 * train.labels.toarray() - 1
+    total = 0.0
+    for i, label in enumerate(taxonomy.labels):
+        if trained is None or trained[i]:
+            total += strength * loss_of(loss, signs[:, i] * (rows @ weight[i]))
+        above = taxonomy.parents(label)
+        total += 0.5 * ((1 - coupling) if above else 1) * np.sum(weight[i] ** 2)
+        total += sum(0.5 * coupling * np.sum((weight[i] - weight[taxonomy.index(p)]) ** 2) for p in above)
+    return float(total)
+
+
+def dense(models) -> np.ndarray:
+    return np.column_stack([models.weight.toarray().T, models.offset]).astype(np.float64)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_without_coupling_hr_svm_is_a_machine_for_each_label(loss):
+    train, valid = labelled(TREE), labelled(TREE, n=20, seed=1)
+    model = HRSVM(loss=loss, coupling=0, row_options=RAW, tolerance=1e-6, rounds=100).fit(train, valid=valid)
+    for k, target in enumerate(train.labels.toarray().T):
+        if loss == "logistic":
+            oracle = LogisticRegression(solver="liblinear", tol=1e-9, max_iter=10_000)
+        else:
+            oracle = LinearSVC(loss=loss, tol=1e-8, max_iter=1_000_000, dual=True)
+        expected = oracle.fit(train.features, target).decision_function(valid.features)
+        np.testing.assert_allclose(model._scores(valid)[:, k], expected, atol=2e-3)
+
+
+def test_without_coupling_and_with_the_squared_hinge_hr_svm_is_svm():
+    train, valid = labelled(DAG), labelled(DAG, n=20, seed=1)
+    one = HRSVM(loss="squared_hinge", coupling=0, tolerance=1e-7, rounds=200).fit(train, valid=valid)
+    other = SVM(tolerance=1e-9).fit(train, valid=valid)
+    np.testing.assert_allclose(one._scores(valid), other._scores(valid), atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("coupling", [0.4, 1.0])
+@pytest.mark.parametrize("taxonomy", [TREE, DAG])
+def test_hr_svm_reaches_the_optimum_of_a_general_optimiser(loss, coupling, taxonomy):
+    train = labelled(taxonomy)
+    models, history = solved(coupled(taxonomy, train, loss=loss, coupling=coupling))
+    settings = {"loss": loss, "strength": 0.5, "coupling": coupling}
+
+    def value(x):
+        return written_out(taxonomy, train, x.reshape(5, 6), **settings)
+
+    oracle = minimize(value, np.zeros(30), method="BFGS", options={"gtol": 1e-6})
+    np.testing.assert_allclose(dense(models), oracle.x.reshape(5, 6), atol=2e-3)
+    assert history[-1]["objective"] == pytest.approx(oracle.fun, rel=1e-5)
+    assert value(dense(models).ravel()) == pytest.approx(history[-1]["objective"], rel=1e-6)
+
+
+@pytest.mark.parametrize("taxonomy", [TREE, DAG])
+def test_hr_svm_with_the_hinge_reaches_the_optimum_of_its_dual(taxonomy):
+    train = labelled(taxonomy, n=30)
+    _, history = solved(coupled(taxonomy, train))
+    rows = np.hstack([train.features, np.ones((30, 1))]).astype(np.float64)
+    signs = 2.0 * train.labels.toarray() - 1
+    index = [[taxonomy.index(p) for p in taxonomy.parents(label)] for label in taxonomy.labels]
+    quadratic = np.zeros((5, 5))  # the regulariser is 1/2 sum_kl quadratic[k, l] w_k.w_l
+    for i, above in enumerate(index):
+        quadratic[i, i] += len(above) if above else 1
+        for p in above:
+            quadratic[p, p] += 1
+            quadratic[i, p] -= 1
+            quadratic[p, i] -= 1
+    kernel = np.kron(np.linalg.inv(quadratic), rows @ rows.T) * np.outer(signs.T.ravel(), signs.T.ravel())
+
+    def dual(alpha):
+        return 0.5 * alpha @ kernel @ alpha - alpha.sum(), kernel @ alpha - 1
+
+    options = {"ftol": 1e-15, "gtol": 1e-8, "maxiter": 50_000, "maxfun": 100_000}
+    oracle = minimize(dual, np.zeros(150), jac=True, bounds=[(0, 0.5)] * 150, method="L-BFGS-B", options=options)
+    assert history[-1]["objective"] == pytest.approx(-oracle.fun, rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("taxonomy", [TREE, DAG])
+def test_the_objective_of_hr_svm_falls_round_after_round(loss, taxonomy):
+    train = labelled(taxonomy)
+    _, history = solved(coupled(taxonomy, train, loss=loss, tolerance=1e-9), rounds=8)
+    values = np.array([record["objective"] for record in history])
+    assert len(values) >= 4
+    assert (np.diff(values) <= 1e-5 * values[0]).all()
+    assert values[-1] < values[0] * (1 - 1e-4)
+
+
+def test_labels_without_a_loss_are_means_of_their_neighbours():
+    train = labelled(TREE)
+    leaf = np.array([label in TREE.leaves for label in TREE.labels])
+    models, history = solved(coupled(TREE, train, trained=leaf, loss="logistic"))
+    found = dict(zip(TREE.labels, dense(models), strict=True))
+    np.testing.assert_allclose(found["c"], (found["a"] + found["d"]) / 2, atol=1e-3)
+    np.testing.assert_allclose(found["a"], (found["b"] + found["c"]) / 3, atol=1e-3)  # the root, at 0, is the third
+    settings = {"loss": "logistic", "strength": 0.5, "coupling": 1.0, "trained": leaf}
+    oracle = minimize(lambda x: written_out(TREE, train, x.reshape(5, 6), **settings), np.zeros(30), method="BFGS")
+    assert history[-1]["objective"] == pytest.approx(oracle.fun, rel=1e-4)
+
+
+def test_coupling_brings_children_near_their_parents():
+    train = labelled(TREE)
+    apart = []
+    for coupling in (0.0, 0.5, 1.0):
+        models, _ = solved(coupled(TREE, train, coupling=coupling))
+        found = dict(zip(TREE.labels, dense(models), strict=True))
+        apart.append(np.sum((found["d"] - found["c"]) ** 2) + np.sum((found["b"] - found["a"]) ** 2))
+    assert apart[0] > apart[1] > apart[2]
+
+
+def test_labels_without_documents_change_nothing_for_the_others():
+    wider = Taxonomy.of({**{label: TREE.parents(label) for label in TREE.labels}, "x": ["a"], "y": ["x"]})
+    train = labelled(TREE)
+    same = Examples.of(wider, TREE.decode(train.labels), features=train.features)
+    one, _ = solved(coupled(TREE, train), rounds=5)
+    other, _ = solved(coupled(wider, same), rounds=5)
+    assert np.array_equal(dense(one), dense(other)[:5])
+    assert dense(other)[5:].tolist() == [[0, 0, 0, 0, 0, NEVER]] * 2
+
+
+def test_a_label_that_all_documents_have_is_as_good_as_the_root():
+    below = Taxonomy.of({"top": [], **{label: TREE.parents(label) or ["top"] for label in TREE.labels}})
+    train = labelled(TREE)
+    sets = [["top", *labels] for labels in TREE.decode(train.labels)]
+    one, _ = solved(coupled(TREE, train))
+    other, _ = solved(coupled(below, Examples.of(below, sets, features=train.features)))
+    np.testing.assert_allclose(dense(one), dense(other)[1:], atol=1e-5)
+    assert dense(other)[0].tolist() == [0, 0, 0, 0, 0, ALWAYS]
