@@ -21,7 +21,14 @@ def text_of(document: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/metrics.md", "docs/formats/corpora.md", "docs/formats/taxonomies.md"]
+    "document",
+    [
+        "README.md",
+        "docs/metrics.md",
+        "docs/formats/corpora.md",
+        "docs/formats/taxonomies.md",
+        "docs/baselines/trees.md",
+    ],
 )
 def test_the_code_of_a_document_runs(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -1,0 +1,235 @@
+"""CSSA: regressed label scores, then the best consistent label set (Bi and Kwok 2011)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hilap.baselines.base import Baseline
+from hilap.baselines.dependency import KERNELS, Dependency, Kernel, Projection, Regression
+from hilap.baselines.progress import counting
+from hilap.baselines.rows import DocumentRows
+from hilap.baselines.thresholds import score_sets
+from hilap.baselines.values import check_choice, check_count, check_positive
+from hilap.corpus import Examples
+from hilap.errors import ModelError, SettingError, did_you_mean, require
+from hilap.metrics.ranking import pooled_area
+from hilap.taxonomy import Taxonomy
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from typing_extensions import Self
+
+RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
+TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean")
+_DECODINGS = ("threshold", "labels")
+
+
+class CSSA(Baseline):
+    """Kernel dependency estimation, and condensing sort and select for consistent sets; on trees and DAGs.
+
+    A label's score is the value of its supernode (see `hilap.baselines.condensing`), never above a parent's and, as a
+    probability, cut to 0 and 1. So sets are consistent, and the best of their size for the regressed scores.
+
+    Parameters
+    ----------
+    taxonomy
+        The labels; a tree or a DAG.
+    labels
+        How many labels a document gets, to the nearest whole supernode; "tuned": the number that is best for `tune`
+        on the validation documents. None: as many as are above the threshold.
+    kernel, gamma
+        How alike documents are: "linear", or "rbf", exp(-gamma |x - z|²). None: rbf for features, linear for texts,
+        and for gamma 1 over the number of features.
+    ridge
+        What large weights cost against errors. None: the one of 0.1, 1, 10, 100, 1000 and 10000 with the largest pooled
+        AU(PRC) on the validation documents.
+    components
+        The most principal components that label vectors are projected on.
+    landmarks
+        The most training documents the kernel is taken with; from more, so many are drawn (Nystroem).
+    row_options
+        How documents become rows: see `DocumentRows`.
+    threshold, tune
+        Where `labels` is None, the value above which a label is given (None: 0.5), and the metric that tunes it on
+        the validation documents (None: nothing does).
+
+    Examples
+    --------
+    >>> taxonomy = Taxonomy.of({"Food": [], "Bars": ["Food"], "Law": []})
+    >>> model = CSSA(taxonomy, row_options={"min_df": 1}, validation_share=0.2)
+    >>> model = model.fit(["beer bar", "court law"] * 20, [["Bars"], ["Law"]] * 20)
+    >>> model.set_params(output="labels").predict(["a beer bar"])
+    [['Food', 'Bars']]
+    """
+
+    kind: ClassVar[str] = "cssa"
+    repair = None  # every set is consistent
+
+    def __init__(
+        self,
+        taxonomy: Taxonomy | None = None,
+        *,
+        labels: int | str | None = None,
+        kernel: str | None = None,
+        gamma: float | None = None,
+        ridge: float | None = None,
+        components: int = 200,
+        landmarks: int = 2000,
+        row_options: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        tune: str | None = "example_f1",
+        validation_share: float = 0.1,
+        seed: int = 0,
+        output: str = "indicator",
+        progress: bool = False,
+    ) -> None:
+        self.taxonomy = taxonomy
+        self.labels = labels
+        self.kernel = kernel
+        self.gamma = gamma
+        self.ridge = ridge
+        self.components = components
+        self.landmarks = landmarks
+        self.row_options = row_options
+        self.threshold = threshold
+        self.tune = tune
+        self.validation_share = validation_share
+        self.seed = seed
+        self.output = output
+        self.progress = progress
+
+    def check(self) -> Self:
+        """Raise an error where a parameter has a value it cannot have."""
+        super().check()
+        check_choice("tune", self.tune, TUNES)  # thresholds by label would leave sets inconsistent
+        check_choice("kernel", self.kernel, (None, *KERNELS))
+        check_count("components", self.components)
+        check_count("landmarks", self.landmarks)
+        for name in ("gamma", "ridge"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        if self.labels is not None and self.labels != "tuned":
+            good = isinstance(self.labels, (int, np.integer)) and not isinstance(self.labels, bool)
+            require(good and self.labels >= 1, "labels", "a whole number above 0, 'tuned' or None", self.labels)  # type: ignore[operator]
+        if self.labels == "tuned" and self.tune is None:
+            raise SettingError("labels='tuned' needs a metric to tune for; set tune, for example to 'example_f1'")
+        DocumentRows(self.row_options).check()
+        return self
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    def _learn(self, train: Examples, valid: Examples) -> None:
+        self.rows_ = DocumentRows(self.row_options).fit(train)
+        rng = np.random.default_rng([int(self.seed), 43])
+        rows = self.rows_.matrix(train)
+        kernel = self._kernel(train, rows.shape[1])
+        projection = Projection.fitted(train.labels, int(self.components), rng)
+        regression = Regression.fitted(rows, projection(train.labels), kernel, int(self.landmarks), rng)
+        tried = RIDGES if self.ridge is None else (float(self.ridge),)
+        made = [Dependency.of(kernel, regression, ridge, projection) for ridge in tried]
+        rows, areas = self.rows_.matrix(valid), []
+        with counting("ridges", len(tried), shown=self.progress) as advance:
+            for each in made:
+                areas.append(float(np.nan_to_num(pooled_area(valid.labels, each.scores(rows)))))
+                advance()
+        self.dependency_ = made[int(np.argmax(areas))]
+        self.history_ = [
+            {"phase": "ridge", "epoch": i + 1, "select": area, "ridge": ridge}
+            for i, (area, ridge) in enumerate(zip(areas, tried, strict=True))
+        ]
+        self.size_ = self._size(valid)
+
+    def _kernel(self, train: Examples, n_features: int) -> Kernel:
+        name = self.kernel or ("linear" if train.features is None else "rbf")
+        return Kernel(name, float(self.gamma) if self.gamma is not None else 1 / n_features)
+
+    def _size(self, valid: Examples) -> int | None:
+        """How many labels a document gets, where that is given or to be found."""
+        if self.labels is None or self.labels != "tuned":
+            return None if self.labels is None else int(self.labels)
+        scores = self._scores(valid)
+        gold = np.diff(valid.labels.indptr)
+        most = min(len(valid.taxonomy), max(1, 2 * int(gold.max(initial=1))))
+        values = [score_sets(valid.labels, of_size(scores, size), str(self.tune)) for size in range(1, most + 1)]
+        return int(np.argmax(values)) + 1
+
+    # -- predicting ---------------------------------------------------------------------------------------------------
+
+    def _scores(self, examples: Examples) -> NDArray[Any]:
+        from hilap.baselines.condensing import condensed
+
+        regressed = self.dependency_.scores(self.rows_.matrix(examples))
+        return condensed(regressed, self.taxonomy_, 0.0)  # below 0 a score says no more than 0 does
+
+    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        return np.asarray(np.clip(scores, 0, 1), dtype=np.float32)
+
+    def _chosen(self, scores: NDArray[Any]) -> sparse.csr_array:
+        if self.size_ is None:
+            return super()._chosen(scores)
+        return sparse.csr_array(of_size(scores, self.size_).astype(np.int32))
+
+    def with_decoding(self, **changes: Any) -> Self:
+        """The same trained classifier with another `threshold`, or another number of `labels`."""
+        self._check_fitted()
+        for name in changes:
+            if name not in _DECODINGS:
+                near = did_you_mean(name, _DECODINGS)
+                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(_DECODINGS)}"
+                raise SettingError(f"{name!r} is no setting that can change after training; {hint}")
+        if changes.get("labels") == "tuned" and self.labels != "tuned":
+            raise SettingError("labels='tuned' is found by fit; give a number, or train again")
+        other = copy.copy(self)
+        other.set_params(**changes).check()
+        if "labels" in changes and changes["labels"] != "tuned":
+            other.size_ = None if changes["labels"] is None else int(changes["labels"])
+        if changes.get("threshold") is not None:
+            other.thresholds_ = np.full(len(self.taxonomy_), float(changes["threshold"]))
+        return other
+
+    # -- saving -------------------------------------------------------------------------------------------------------
+
+    def _stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        tensors, rows = self.rows_.stored()
+        more, facts = self.dependency_.stored()
+        return {**tensors, **more}, {"rows": rows, "dependency": facts, "size": self.size_}
+
+    def _open(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        self.rows_ = DocumentRows.opened(tensors, facts["rows"])
+        width = len(tensors["rows.idf"] if "rows.idf" in tensors else tensors["rows.mean"])
+        self.dependency_ = Dependency.opened(tensors, facts["dependency"], width, len(self.taxonomy_))
+        size = facts["size"]
+        if size is not None and (type(size) is not int or size < 1):
+            raise ModelError(f"'size' must be a whole number above 0, got {size!r}")
+        self.size_ = size
+
+
+def of_size(values: NDArray[Any], size: int) -> NDArray[np.bool_]:
+    """(n, L) the sets of about `size` labels: all of the highest values, as many as come nearest to it.
+
+    Labels of one value belong together. Those that fit only in part are taken where at least half of them fit.
+
+    Examples
+    --------
+    >>> of_size(np.array([[0.75, 0.5, 0.5, 0.5, 0.25]]), 2).astype(int).tolist()
+    [[1, 0, 0, 0, 0]]
+    >>> of_size(np.array([[0.75, 0.5, 0.5, 0.5, 0.25]]), 3).astype(int).tolist()
+    [[1, 1, 1, 1, 0]]
+    """
+    n_labels = values.shape[1]
+    if size >= n_labels:
+        return np.ones(values.shape, dtype=bool)
+    last = -np.partition(-values, size - 1, axis=1)[:, size - 1, None]
+    above, at_least = values > last, values >= last
+    sure = above.sum(1, keepdims=True)
+    fits = 2 * (size - sure) >= at_least.sum(1, keepdims=True) - sure
+    return np.asarray(np.where(fits, at_least, above))
+
+
+__all__ = ["CSSA", "RIDGES", "of_size"]

@@ -1,0 +1,355 @@
+"""Clus-HMC and CSSA as classifiers: their settings, what they choose, their model folders, the real data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from hilap.baselines.clus_forest import Forest
+from hilap.baselines.clus_hmc import SIGNIFICANCES, ClusHMC
+from hilap.baselines.cssa import CSSA, RIDGES
+from hilap.baselines.dependency import Dependency
+from hilap.corpus.datasets import load
+from hilap.errors import HilapError, ModelError, SettingError
+from hilap.metrics.hierarchical import inconsistent_share
+from hilap.metrics.ranking import pooled_area
+from hilap.taxonomy import Taxonomy
+
+TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": [], "f": ["e"], "never": ["e"]})
+DAG = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"], "e": ["d", "a"], "f": [], "never": ["f"]})
+LEAVES = {id(TREE): ["d", "c", "f"], id(DAG): ["e", "f", "b"]}
+SMALL = {ClusHMC: {"min_leaf": 3, "jobs": 1}, CSSA: {}}
+BOTH = pytest.mark.parametrize("method", [ClusHMC, CSSA])
+
+
+def documents(taxonomy=TREE, n=80, seed=0):
+    rows = np.random.default_rng([seed, 7]).normal(size=(n, 6)).astype(np.float32)
+    return rows, [[leaf for k, leaf in enumerate(LEAVES[id(taxonomy)]) if row[k] > 0.3] for row in rows]
+
+
+def fitted(method, taxonomy=TREE, **changes):
+    return method(taxonomy, **{**SMALL[method], **changes}).fit(*documents(taxonomy))
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"trees": 0}, "trees must be a whole number, at least 1, got 0"),
+        ({"min_leaf": 2.5}, "min_leaf must be a whole number, at least 1, got 2.5"),
+        ({"weight_decay": 0}, "weight_decay must be a number above 0, up to 1, got 0"),
+        ({"weight_decay": "0.75"}, "weight_decay must be a number above 0, up to 1, got '0.75'"),
+        ({"significance": 1.5}, "significance must be a number above 0, up to 1, got 1.5"),
+        ({"features": "half"}, "features must be 'all', 'sqrt' or a share above 0 and up to 1.0, got 'half'"),
+        ({"features": 3}, "features must be 'all', 'sqrt' or a share above 0 and up to 1.0, got 3"),
+        ({"jobs": 0}, "jobs must be -1, or a whole number above 0, got 0"),
+        ({"row_options": {"bins": 3}}, "got 'bins'"),
+    ],
+)
+def test_a_tree_setting_with_a_bad_value_gets_a_sentence(changes, says):
+    with pytest.raises(SettingError) as caught:
+        ClusHMC(TREE, **changes).fit(*documents())
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"labels": 0}, "labels must be a whole number above 0, 'tuned' or None, got 0"),
+        ({"labels": "many"}, "labels must be a whole number above 0, 'tuned' or None, got 'many'"),
+        ({"labels": "tuned", "tune": None}, "labels='tuned' needs a metric to tune for"),
+        ({"kernel": "poly"}, "kernel must be one of None, 'linear', 'rbf', got 'poly'"),
+        ({"gamma": -1}, "gamma must be a number above 0, got -1"),
+        ({"ridge": 0}, "ridge must be a number above 0, got 0"),
+        ({"components": 0}, "components must be a whole number, at least 1, got 0"),
+        ({"landmarks": None}, "landmarks must be a whole number, at least 1, got None"),
+        ({"tune": "scut"}, "tune must be one of None, 'example_f1', 'micro_f1', 'macro_f1', 'mean', got 'scut'"),
+    ],
+)
+def test_a_cssa_setting_with_a_bad_value_gets_a_sentence(changes, says):
+    with pytest.raises(SettingError) as caught:
+        CSSA(TREE, **changes).fit(*documents())
+    assert says in str(caught.value)
+
+
+# -- what is learned --------------------------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("taxonomy", [TREE, DAG], ids=["tree", "dag"])
+def test_what_can_be_learned_is_learned_and_sets_are_consistent(method, taxonomy):
+    made = method(taxonomy, **SMALL[method]).fit(*documents(taxonomy, n=300))
+    rows, labels = documents(taxonomy, n=200, seed=1)
+    assert made.score(rows, labels) > 0.8
+    assert inconsistent_share(made.predict(rows), taxonomy) == 0
+
+
+@BOTH
+def test_texts_teach_as_features_do(method):
+    words = {"d": "beer bar", "c": "wine cellar", "f": "law court"}
+    sets = [[label for k, label in enumerate(words) if (i >> k) & 1] for i in range(80)]
+    texts = [" ".join(["some", *(words[label] for label in labels)]) for labels in sets]
+    made = method(TREE, **SMALL[method]).fit(texts, sets)
+    assert made.score(texts, sets) > 0.9
+
+
+@BOTH
+def test_documents_without_any_label_teach_to_give_none(method):
+    rows, _ = documents()
+    made = method(TREE, **SMALL[method]).fit(rows, [[] for _ in rows])
+    assert made.predict(rows).nnz == 0
+    assert (made.predict_proba(rows) == 0).all()
+
+
+@BOTH
+def test_documents_that_are_all_alike_are_legal(method):
+    rows, labels = documents(n=30)
+    made = method(TREE, **SMALL[method]).fit(np.ones_like(rows), labels)
+    assert len(np.unique(made.predict_proba(rows), axis=0)) == 1
+
+
+def test_the_significance_with_the_best_area_on_validation_documents_is_chosen():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(300, 6)).astype(np.float32)
+    labels = [[leaf for k, leaf in enumerate("dcf") if row[k] + 2 * rng.normal() > 1] for row in rows]
+    valid = (rows[200:], labels[200:])
+    made = ClusHMC(TREE, jobs=1).fit(rows[:200], labels[:200], valid=valid)
+    gold = TREE.encode(labels[200:], close=True)
+    areas = {}
+    for significance in SIGNIFICANCES:
+        other = ClusHMC(TREE, significance=significance, jobs=1).fit(rows[:200], labels[:200], valid=valid)
+        areas[significance] = pooled_area(gold, other.predict_proba(rows[200:]).astype(float), "interpolated")
+    assert areas[made.significance_] == max(areas.values())
+    assert len(set(areas.values())) > 1
+    assert [record["select"] for record in made.history_] == pytest.approx(list(areas.values()), abs=1e-6)
+
+
+def test_the_ridge_with_the_best_area_on_validation_documents_is_chosen():
+    made = fitted(CSSA)
+    best = max(made.history_, key=lambda record: record["select"])
+    assert [record["ridge"] for record in made.history_] == list(RIDGES)
+    other = fitted(CSSA, ridge=best["ridge"])
+    rows, _ = documents(seed=1)
+    assert np.array_equal(made.predict_proba(rows), other.predict_proba(rows))
+    assert not np.array_equal(made.predict_proba(rows), fitted(CSSA, ridge=0.01).predict_proba(rows))
+
+
+def test_leaves_have_at_least_the_asked_number_of_documents():
+    few, many = (fitted(ClusHMC, min_leaf=size, significance=1.0).forest_.n_leaves for size in (2, 20))
+    assert many < few
+    assert many <= 72 // 20
+
+
+def test_a_forest_is_the_same_on_any_number_of_cores_and_with_the_same_seed_only():
+    rows, _ = documents(seed=1)
+    one, two, other = (
+        fitted(ClusHMC, trees=6, features="sqrt", jobs=jobs, seed=seed).predict_proba(rows)
+        for jobs, seed in ((1, 0), (2, 0), (1, 1))
+    )
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(("features", "expected"), [("all", 77), ("sqrt", 9), (0.1, 8), (1.0, 77), (0.001, 1)])
+def test_how_many_features_a_test_is_chosen_from(features, expected):
+    assert ClusHMC(TREE, features=features)._features_of_a_test(77) == expected
+
+
+def test_thresholds_by_label_can_be_repaired():
+    rows, _ = documents(DAG, n=200, seed=1)
+    broken = fitted(ClusHMC, DAG)
+    broken.thresholds_ = np.where(np.arange(7) == DAG.index("a"), 2.0, 0.01)
+    assert inconsistent_share(broken.predict(rows), DAG) > 0
+    assert inconsistent_share(broken.with_decoding(repair="add").predict(rows), DAG) == 0
+
+
+# -- how many labels --------------------------------------------------------------------------------------------------
+
+
+def test_a_number_of_labels_is_kept_to_the_nearest_supernode():
+    rows, _ = documents(seed=1)
+    made = fitted(CSSA, labels=3)
+    found, values = made.predict(rows).toarray(), made.predict_proba(rows)
+    for labels, value in zip(found, values, strict=True):
+        sizes = [int((value >= v).sum()) for v in np.unique(value)] + [0]
+        assert abs(labels.sum() - 3) == min(abs(size - 3) for size in sizes)
+
+
+def test_a_tuned_number_of_labels_is_the_best_one_on_validation_documents():
+    rows, labels = documents()
+    valid = documents(seed=3)
+    made = CSSA(TREE, labels="tuned").fit(rows, labels, valid=valid)
+    scores = [CSSA(TREE, labels=size).fit(rows, labels, valid=valid).score(*valid) for size in range(1, 6)]
+    assert made.score(*valid) == max(scores)
+    assert made.size_ == int(np.argmax(scores)) + 1
+
+
+def test_the_number_of_labels_and_the_threshold_can_change_after_training():
+    rows, _ = documents(seed=1)
+    made = fitted(CSSA)
+    few, more = made.with_decoding(labels=1).predict(rows), made.with_decoding(labels=5).predict(rows)
+    assert few.nnz < more.nnz
+    assert np.array_equal(
+        made.with_decoding(labels=5).with_decoding(labels=None).predict(rows).toarray(), made.predict(rows).toarray()
+    )
+    chances = made.predict_proba(rows)
+    assert np.array_equal(made.with_decoding(threshold=0.7).predict(rows).toarray() > 0, chances > 0.7)
+    with pytest.raises(
+        SettingError, match="'label' is no setting that can change after training; did you mean 'labels'"
+    ):
+        made.with_decoding(label=3)
+    with pytest.raises(SettingError, match="labels='tuned' is found by fit; give a number, or train again"):
+        made.with_decoding(labels="tuned")
+
+
+# -- model folders ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        (ClusHMC, {}),
+        (ClusHMC, {"trees": 4, "features": 0.5}),
+        (CSSA, {}),
+        (CSSA, {"kernel": "linear"}),
+        (CSSA, {"labels": "tuned", "landmarks": 20}),
+    ],
+)
+def test_a_saved_model_says_the_same_to_the_last_bit(method, changes, tmp_path):
+    made = fitted(method, DAG, **changes)
+    made.save(tmp_path / "model")
+    opened = method.load(tmp_path / "model")
+    rows, _ = documents(DAG, seed=1)
+    assert np.array_equal(opened.predict_proba(rows), made.predict_proba(rows))
+    assert np.array_equal(opened.predict(rows).toarray(), made.predict(rows).toarray())
+
+
+def forest_tensors():
+    made = fitted(ClusHMC, trees=2, significance=1.0)
+    return made.forest_.stored()
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value", "says"),
+    [
+        ("trees.left", 0, 0, "no trees"),  # its own child: a way without end
+        ("trees.right", 0, 10**9, "no trees"),
+        ("trees.left", 0, -1, "no trees"),
+        ("trees.left", -1, 10**9, "no trees"),  # a leaf without a row
+        ("trees.feature", 0, 6, "no trees"),
+        ("trees.feature", 0, -5, "no trees"),
+        ("trees.threshold", 0, float("nan"), "no trees"),
+        ("trees.roots", 0, 1, "first node of each tree"),
+        ("trees.roots", 1, 10**9, "first node of each tree"),
+        ("leaves.columns", 0, 7, "no matrix of leaves"),
+        ("leaves.columns", 0, -1, "no matrix of leaves"),
+        ("leaves.values", 0, 2.0, "no matrix of leaves"),
+        ("leaves.values", 0, float("nan"), "no matrix of leaves"),
+        ("leaves.starts", -1, 10**9, "no matrix of leaves"),
+        ("leaves.starts", 1, -4, "no matrix of leaves"),
+    ],
+)
+def test_trees_that_are_none_are_refused(name, at, value, says):
+    tensors = {key: tensor.clone() for key, tensor in forest_tensors().items()}
+    tensors[name][at] = value
+    with pytest.raises(ModelError, match=says):
+        Forest.opened(tensors, 6, 7)
+
+
+def test_tensors_of_another_kind_or_length_are_refused():
+    tensors = forest_tensors()
+    with pytest.raises(ModelError, match=r"'trees.left' must be a row of int64, got torch.float32"):
+        Forest.opened({**tensors, "trees.left": tensors["trees.left"].float()}, 6, 7)
+    with pytest.raises(ModelError, match="not of one length"):
+        Forest.opened({**tensors, "trees.left": tensors["trees.left"][:-1]}, 6, 7)
+    with pytest.raises(ModelError, match="not of one length"):
+        Forest.opened({**tensors, "trees.roots": tensors["trees.roots"][:0]}, 6, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        ("weights", lambda t: t[:, :-1], "do not fit each other"),
+        ("weights", lambda t: t[:-1], "do not fit each other"),
+        ("components", lambda t: t[:, :-1], "do not fit each other"),
+        ("mean", lambda t: t[:-1], "do not fit each other"),
+        ("mean", lambda t: t * float("inf"), "finite numbers"),
+        ("mean", lambda t: t.float(), "finite numbers"),
+        ("weights", lambda t: t.flatten(), "finite numbers"),
+        ("points.columns", lambda t: t + 1, "no matrix of documents and features"),
+        ("points.starts", lambda t: t + 1, "no matrix of documents and features"),
+        ("points.starts", lambda t: t.flip(0), "no matrix of documents and features"),
+        ("points.columns", lambda t: t.long(), "rows of int32 and int64"),
+    ],
+)
+def test_a_regression_whose_parts_do_not_fit_is_refused(name, change, says):
+    tensors, facts = fitted(CSSA).dependency_.stored()
+    with pytest.raises(ModelError, match=says):
+        Dependency.opened({**tensors, f"dependency.{name}": change(tensors[f"dependency.{name}"])}, facts, 6, 7)
+
+
+@pytest.mark.parametrize(
+    "facts", [{"kernel": "poly", "gamma": 0.5}, {"kernel": "rbf", "gamma": 0.0}, {"kernel": "rbf", "gamma": "1"}]
+)
+def test_a_kernel_that_there_is_not_is_refused(facts):
+    tensors, _ = fitted(CSSA).dependency_.stored()
+    with pytest.raises(ModelError, match="a kernel is one of linear, rbf with gamma above 0"):
+        Dependency.opened(tensors, facts, 6, 7)
+
+
+_stored: dict[str, object] = {}
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["trees.roots", "trees.feature", "trees.left", "trees.right", "leaves.columns", "leaves.starts"]),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(-3, 60)), min_size=1, max_size=4),
+)
+def test_any_numbers_in_a_tree_give_an_error_or_an_answer(name, changes):
+    tensors = _stored.setdefault("forest", forest_tensors())
+    changed = {key: tensor.clone() for key, tensor in tensors.items()}
+    for at, value in changes:
+        changed[name][at % len(changed[name])] = value
+    try:
+        opened = Forest.opened(changed, 6, 7)
+    except HilapError:
+        return
+    scores = opened.scores(sparse.csr_matrix(documents()[0].astype(np.float64)))
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("size", "fine"), [(None, True), (3, True), (0, False), (True, False), ("3", False), (2.0, False)]
+)
+def test_a_stored_number_of_labels_must_be_one(size, fine):
+    made = fitted(CSSA)
+    tensors, facts = made._stored()
+    if fine:
+        made._open(tensors, {**facts, "size": size})
+        assert made.size_ == size
+    else:
+        with pytest.raises(ModelError, match="'size' must be a whole number above 0"):
+            made._open(tensors, {**facts, "size": size})
+
+
+# -- the real data ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "published"), [("funcat", 0.172), ("go", 0.357)])
+def test_the_area_of_a_single_tree_comes_close_to_the_published_one(data_folder, name, published):
+    """Vens et al. (2008), cellcycle. GO's three top labels, which every gene has, are left out as there."""
+    parts = load(name, data_folder / name)
+    made = ClusHMC(jobs=1).fit(parts["train"], valid=parts["valid"])
+    taxonomy, test = made.taxonomy_, parts["test"]
+    always = np.asarray(parts["train"].labels.sum(0)).ravel() == len(parts["train"])
+    assert always.sum() == (3 if name == "go" else 0)
+    scores = made.predict_proba(test)
+    assert len(taxonomy) == scores.shape[1]
+    area = pooled_area(sparse.csr_array(test.labels[:, ~always]), scores[:, ~always], "interpolated")
+    assert area == pytest.approx(published, abs=0.015)
