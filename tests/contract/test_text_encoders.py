@@ -21,6 +21,7 @@ OPTIONS = {
     "textcnn": {"preset": "light", "filters": 8, "dimensions": 6},
     "han": {"preset": "light", "hidden": 4, "dimensions": 6},
     "bowcnn": {"preset": "light", "filters": 8, "pools": 2, "regions": (2, 5)},
+    "wordgraph": {"preset": "light", "nodes": 12, "maps": [8, 8], "span": 2, "hidden": [8], "dimensions": 6},
 }
 VARIANTS = {
     "flat": {"variant": "flat"},

@@ -16,6 +16,7 @@ from hilap.encoders.static import Static
 from hilap.encoders.textcnn import TextCNN
 from hilap.encoders.tfidf import TfIdf
 from hilap.encoders.transformer import Transformer
+from hilap.encoders.wordgraph import WordGraph
 from hilap.errors import SettingError, did_you_mean
 
 ENCODERS: dict[str, type[Encoder]] = {
@@ -28,6 +29,7 @@ ENCODERS: dict[str, type[Encoder]] = {
     "transformer": Transformer,
     "static": Static,
     "hashed": Hashed,
+    "wordgraph": WordGraph,
     "none": Nothing,
 }
 """The encoders by name. One of your own is put here too, so that its models can be opened again."""
@@ -90,6 +92,7 @@ __all__ = [
     "TextCNN",
     "TfIdf",
     "Transformer",
+    "WordGraph",
     "make",
     "parameter_rates",
     "restore",
