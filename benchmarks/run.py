@@ -1,6 +1,7 @@
 """One system on one data set with one seed: `python benchmarks/run.py --set funcat --method hilap --seed 0 --test`.
 
-Settings come from `settings/<method>.toml`: a table `all`, and one for each set that differs. The result goes to
+Settings come from `settings/<method>.toml`: a table `all`, and one for each set that differs; `system` names a baseline
+(without it, it is HiLAP). The result goes to
 `results/<set>/<method>/<seed>.json`; what is there already is not run again. Epochs, thresholds and biases are chosen
 on the validation split. The test split is opened only with `--test`; without it the result has validation scores alone
 and goes to `<seed>.valid.json`. `--models FOLDER` keeps the trained model, and `--test` later takes it from there if
@@ -79,7 +80,7 @@ def run(
         "method": method,
         "seed": seed,
         "settings": settings,
-        "decoding": made.decode_.to_dict(),
+        "decoding": decoding_of(made),
         **trained,
         "history": [_rounded(record) for record in made.history_ if "select" in record],
         "valid": {key: _round(value) for key, value in made.validation_.scores.items()},
@@ -89,23 +90,42 @@ def run(
     return found
 
 
+def decoding_of(made: Any) -> dict[str, Any]:
+    """What validation chose: HiLAP's decoding, or a baseline's thresholds."""
+    if hasattr(made, "decode_"):
+        return dict(made.decode_.to_dict())
+    thresholds = made.thresholds_
+    return {"threshold": _round(float(thresholds.mean())), "thresholds_differ": bool(np.ptp(thresholds) > 0)}
+
+
+def kind_of(settings: dict[str, Any]) -> Any:
+    """The class of the system that settings are for."""
+    if "system" not in settings:
+        from hilap import HiLAPClassifier
+
+        return HiLAPClassifier
+    from hilap.baselines import method
+
+    return method(settings["system"])
+
+
 def trained_model(
     settings: dict[str, Any], parts: dict[str, Examples], model: Path | None
 ) -> tuple[Any, dict[str, Any]]:
     """The model, trained now or taken from where an earlier run has kept it, and what its training was."""
-    from hilap import HiLAPClassifier
-
+    kind = kind_of(settings)
     facts = {"settings": settings, "data": {part: hash_of(parts[part]) for part in ("train", "valid", "test")}}
     note = None if model is None else model.with_suffix(".json")
     if note is not None and note.is_file():
         kept = json.loads(note.read_text(encoding="utf-8"))
         if {key: kept[key] for key in facts} == json.loads(json.dumps(facts)):
-            return HiLAPClassifier.load(model), {
+            return kind.load(model), {
                 key: kept[key] for key in ("training", "peak_mb", "versions", "data", "code")
             }
     code = code_hash()  # of what is imported now, not of what may be there when training has ended
     began = time.perf_counter(), time.process_time()
-    made = HiLAPClassifier(**settings).fit(parts["train"], valid=parts["valid"])
+    given = {key: value for key, value in settings.items() if key != "system"}
+    made = kind(**given).fit(parts["train"], valid=parts["valid"])
     spent = time.perf_counter() - began[0], time.process_time() - began[1]
     packages = ("torch", "numpy", "scikit-learn")
     trained = {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hilap import HiLAPClassifier
+from hilap.baselines import method
 from hilap.taxonomy import Taxonomy
 
 TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": [], "f": ["e"], "never": ["e"]})
@@ -57,14 +58,71 @@ def every_classifier() -> dict[str, Make]:
         },
         "samples": {"imitation_epochs": 1, "probabilities": "samples", "samples": 8, "dag_rule": "ancestors"},
     }
-    return {
+    makers: dict[str, Make] = {
         name: lambda taxonomy=TREE, _change=change, **more: HiLAPClassifier(taxonomy, **{**_SMALL, **_change, **more})
         for name, change in changes.items()
     }
+    for name, (kind, options, _) in BASELINES.items():
+        makers[name] = lambda taxonomy=TREE, _kind=kind, _options=options, **more: method(_kind)(
+            taxonomy, **{**_options, **more}
+        )
+    return makers
+
+
+_SHORT = {"epochs": 3, "batch_size": 16, "learning_rate": 0.01}
+# Name -> the method, small settings, and a setting with two good values for searching.
+BASELINES: dict[str, tuple[str, dict[str, Any], tuple[str, list[Any]]]] = {
+    "svm": ("svm", {}, ("strength", [0.5, 2.0])),
+    "leaf-svm": ("leaf-svm", {}, ("strength", [0.5, 2.0])),
+    "td-svm": ("td-svm", {}, ("strength", [0.5, 2.0])),
+    "hsvm": ("hsvm", {}, ("strength", [0.5, 2.0])),
+    "hr-svm": ("hr-svm", {"rounds": 3}, ("strength", [0.5, 2.0])),
+    "hr-lr": ("hr-svm", {"loss": "logistic", "rounds": 3}, ("coupling", [0.5, 1.0])),
+    "flat net": ("flat", {"encoder_options": {"hidden": (9,)}, **_SHORT}, ("batch_size", [8, 24])),
+    "conditional": ("conditional", {"encoder_options": {"hidden": (9,)}, **_SHORT}, ("batch_size", [8, 24])),
+    "c-hmcnn": ("c-hmcnn", {"encoder_options": {"hidden": (9,)}, **_SHORT}, ("batch_size", [8, 24])),
+    "hmcn-f": ("hmcn", {"form": "F", "hidden": 9, **_SHORT}, ("batch_size", [8, 24])),
+    "hmcn-r": ("hmcn", {"form": "R", "hidden": 9, **_SHORT}, ("batch_size", [8, 24])),
+    "clus-hmc": ("clus-hmc", {"min_leaf": 3, "jobs": 1}, ("min_leaf", [3, 4])),
+    "clus forest": (
+        "clus-hmc",
+        {"trees": 4, "features": 0.5, "jobs": 1, "significance": 1.0},
+        ("weight_decay", [0.5, 0.75]),
+    ),
+    "cssa": ("cssa", {}, ("ridge", [0.5, 2.0])),
+    "cssa of a size": ("cssa", {"labels": "tuned", "landmarks": 20}, ("components", [2, 3])),
+}
+_LINEAR = ("svm", "leaf-svm", "td-svm", "hsvm", "hr-svm", "hr-lr")
+DETERMINISTIC = _LINEAR  # a seed changes nothing that could be told for sure
+_ROWS_ONLY = (*_LINEAR, "clus-hmc", "clus forest", "cssa", "cssa of a size")  # no layers: their options are row_options
+
+
+def setting_of(name: str) -> tuple[str, list[Any]]:
+    """A setting of a classifier and two values it may have."""
+    return BASELINES[name][2] if name in BASELINES else ("batch_size", [8, 24])
+
+
+def not_standardised(name: str) -> dict[str, Any]:
+    """Options under which features go in as they are."""
+    if name in _ROWS_ONLY:
+        return {"row_options": {"standardise": False}}
+    if name.startswith("hmcn"):  # it has layers of its own
+        return {"encoder_options": {"standardise": False}}
+    return {"encoder_options": {"hidden": (9,), "standardise": False}}
 
 
 WALKING = ("paper", "original", "residual", "pooled", "samples")  # those with a policy that walks
-CONSISTENT = (*WALKING, "sl")
+CONSISTENT = (
+    *WALKING,
+    "sl",
+    "clus-hmc",
+    "clus forest",
+    "cssa",
+    "cssa of a size",
+    "conditional",
+    "c-hmcnn",
+    *_LINEAR[1:4],
+)
 
 
 def documents(kind: str = "tree", n: int = 48, seed: int = 0) -> tuple[np.ndarray, list[list[str]]]:

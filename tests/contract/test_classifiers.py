@@ -20,14 +20,18 @@ import hilap
 from hilap import HilapError, metrics
 from hilap.errors import SettingError
 from tests.contract.classifiers import (
+    BASELINES,
     CONSISTENT,
     DAG,
+    DETERMINISTIC,
     N_FEATURES,
     TAXONOMIES,
     TREE,
     WALKING,
     documents,
     every_classifier,
+    not_standardised,
+    setting_of,
     texts,
 )
 
@@ -61,12 +65,13 @@ def same_answers(one, other, X) -> None:
 
 
 def test_the_constructor_stores_and_does_nothing_else(name):
-    made = MAKERS[name](TREE, seed=-7, learning_rate="fast")  # bad values are found by fit
+    setting, _ = setting_of(name)
+    made = MAKERS[name](TREE, seed=-7, **{setting: "fast"})  # bad values are found by fit
     parameters = inspect.signature(type(made)).parameters
     assert set(vars(made)) == set(parameters) == set(made.get_params(deep=False))
     assert made.taxonomy is TREE
     assert made.seed == -7
-    with pytest.raises(SettingError, match=r"^(seed|learning_rate) must be"):
+    with pytest.raises(SettingError, match=rf"^(seed|{setting}) must be"):
         made.fit(*documents())
 
 
@@ -77,8 +82,9 @@ def test_parameters_can_be_read_set_and_cloned(name):
         k: v for k, v in made.get_params().items() if k != "taxonomy"
     }
     assert other.taxonomy == made.taxonomy
-    assert other.set_params(seed=4, gamma=0.5) is other
-    assert (other.seed, other.gamma, made.seed) == (4, 0.5, 3)
+    setting, (value, _) = setting_of(name)
+    assert other.set_params(seed=4, **{setting: value}) is other
+    assert (other.seed, getattr(other, setting), made.seed) == (4, value, 3)
     with pytest.raises(ValueError, match="gama"):
         other.set_params(gama=1)
 
@@ -95,7 +101,9 @@ def test_fit_returns_self_and_forgets_an_earlier_fit(name):
     same_answers(again, MAKERS[name](DAG).fit(X, y), X)
 
 
-@pytest.mark.parametrize("verb", ["predict", "predict_proba", "predict_labels", "explain", "score", "save"])
+@pytest.mark.parametrize(
+    "verb", ["predict", "predict_proba", "predict_both", "predict_labels", "explain", "score", "save"]
+)
 def test_nothing_is_answered_before_fit(name, verb, tmp_path):
     argument = tmp_path / "model" if verb == "save" else documents()[0]
     with pytest.raises(NotFittedError, match="not trained yet; call fit first") as caught:
@@ -121,9 +129,10 @@ def test_it_works_in_a_pipeline_behind_a_vectoriser(name):
 def test_it_works_in_a_grid_search_and_in_cross_validation(name):
     X, y = documents(n=90)
     gold = TREE.encode(y, close=True)
-    search = GridSearchCV(MAKERS[name](TREE), {"batch_size": np.array([8, 24])}, cv=2, error_score="raise")
+    setting, values = setting_of(name)
+    search = GridSearchCV(MAKERS[name](TREE), {setting: np.array(values)}, cv=2, error_score="raise")
     search.fit(X, gold)  # sparse
-    assert search.best_params_["batch_size"] in (8, 24)
+    assert search.best_params_[setting] in values
     scores = cross_val_score(MAKERS[name](TREE), X, gold.toarray(), cv=2, error_score="raise")
     assert scores.shape == (2,)
     assert ((scores >= 0) & (scores <= 1)).all()
@@ -156,6 +165,13 @@ def test_label_lists_and_predictions_say_what_the_matrices_say(name, kind):
         assert {scored.label for scored in prediction.labels} == sets[i]
         for scored in prediction.labels:
             assert scored.probability == chances[i, taxonomy.index(scored.label)]
+
+
+def test_sets_and_probabilities_asked_for_together_are_the_same(name, kind):
+    made, (X, _) = fitted(name, kind), documents(kind, n=11, seed=9)
+    found, chances = made.predict_both(X)
+    assert np.array_equal(found.toarray(), made.predict(X).toarray())
+    assert np.array_equal(chances, made.predict_proba(X))
 
 
 def test_no_documents_give_no_answers(name):
@@ -202,7 +218,8 @@ def test_a_walk_ends_at_the_predicted_set(name, kind):
 
 @pytest.mark.parametrize("name", sorted(set(MAKERS) - set(WALKING)))
 def test_only_a_policy_that_walks_can_explain(name):
-    with pytest.raises(SettingError, match="explain needs a policy that walks; this is variant"):
+    what = "a model of kind" if name in BASELINES else "variant"
+    with pytest.raises(SettingError, match=f"explain needs a policy that walks; this is {what}"):
         fitted(name, "tree").explain(documents()[0])
 
 
@@ -236,6 +253,8 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another(name):
     X, y = documents()
     made = fitted(name, "tree")
     same_answers(made, MAKERS[name](TREE).fit(X, y), X)
+    if name in DETERMINISTIC:
+        return
     assert not np.array_equal(made.predict_proba(X), MAKERS[name](TREE, seed=1).fit(X, y).predict_proba(X))
 
 
@@ -315,7 +334,7 @@ def test_missing_values_are_taken_as_the_mean_of_training(name):
 def test_sparse_and_dense_features_agree(name):
     X, y = documents()
     dense = np.where(np.random.default_rng([0, 2]).random(X.shape) < 0.5, 0, np.nan_to_num(X)).astype(np.float32)
-    options = {"encoder_options": {"hidden": (9,), "standardise": False}}
+    options = not_standardised(name)
     from_dense = MAKERS[name](TREE, **options).fit(dense, y)
     same_answers_of_dense = from_dense.predict_proba(sparse.csr_array(dense))
     assert np.array_equal(same_answers_of_dense, from_dense.predict_proba(dense))
