@@ -66,6 +66,7 @@ def timed(stages: dict[str, float], name: str, owner: Any, attribute: str) -> It
 def measure(model: Path, documents: Path, out: Path) -> tuple[float, dict[str, float]]:
     """Seconds of processor time of a whole `hilap predict`, and of each of its stages."""
     from hilap.classifier import HiLAPClassifier
+
     command = import_module("hilap.cli.predict")  # the package has the function under this name
     from hilap.corpus.source import Corpus
     from hilap.network import Network

@@ -6,6 +6,8 @@ Settings come from `settings/<method>.toml`: a table `all`, and one for each set
 on the validation split. The test split is opened only with `--test`; without it the result has validation scores alone
 and goes to `<seed>.valid.json`. `--models FOLDER` keeps the trained model, and `--test` later takes it from there if
 its settings are the same: so a model can be judged on validation documents first, and is not trained twice.
+`--members FOLDER` takes the flat models of such a model, whose other settings may differ: the result is the same as
+without, in a fraction of the time; their share of the training time is added to that of the run.
 """
 
 from __future__ import annotations
@@ -65,7 +67,15 @@ def methods() -> list[str]:
 
 
 def run(
-    name: str, method: str, seed: int, *, test: bool, changes: list[str], folder: Path, models: Path | None
+    name: str,
+    method: str,
+    seed: int,
+    *,
+    test: bool,
+    changes: list[str],
+    folder: Path,
+    models: Path | None,
+    members: Path | None = None,
 ) -> dict[str, Any]:
     """Train, choose on validation, and look at the test split if asked to."""
     import torch
@@ -74,7 +84,8 @@ def run(
     parts = parts_of(name, folder)
     settings = settings_of(method, name, changes)
     model = None if models is None else models / name / method / str(seed)
-    made, trained = trained_model({**settings, "seed": seed}, parts, model)
+    lender = None if members is None else members / name / method / str(seed)
+    made, trained = trained_model({**settings, "seed": seed}, parts, model, lender)
     found: dict[str, Any] = {
         "set": name,
         "method": method,
@@ -109,8 +120,21 @@ def kind_of(settings: dict[str, Any]) -> Any:
     return method(settings["system"])
 
 
+def lent(lender: Path, data: dict[str, str]) -> tuple[Any, float]:
+    """A model that lends its members, and the processor seconds that their training took."""
+    from hilap import HiLAPClassifier
+
+    note = json.loads(lender.with_suffix(".json").read_text(encoding="utf-8"))
+    if note["data"] != data:
+        raise SystemExit(f"{lender}: this model was trained on other data")
+    made = HiLAPClassifier.load(lender)
+    seconds = [(record["phase"].startswith("flat"), record.get("seconds", 0.0)) for record in made.history_]
+    share = sum(spent for flat, spent in seconds if flat) / max(1e-9, sum(spent for _, spent in seconds))
+    return made, share * float(note["training"]["cpu_seconds"])
+
+
 def trained_model(
-    settings: dict[str, Any], parts: dict[str, Examples], model: Path | None
+    settings: dict[str, Any], parts: dict[str, Examples], model: Path | None, lender: Path | None = None
 ) -> tuple[Any, dict[str, Any]]:
     """The model, trained now or taken from where an earlier run has kept it, and what its training was."""
     kind = kind_of(settings)
@@ -119,17 +143,19 @@ def trained_model(
     if note is not None and note.is_file():
         kept = json.loads(note.read_text(encoding="utf-8"))
         if {key: kept[key] for key in facts} == json.loads(json.dumps(facts)):
-            return kind.load(model), {
-                key: kept[key] for key in ("training", "peak_mb", "versions", "data", "code")
-            }
+            return kind.load(model), {key: kept[key] for key in ("training", "peak_mb", "versions", "data", "code")}
     code = code_hash()  # of what is imported now, not of what may be there when training has ended
+    helps: dict[str, Any] = {}
+    before = 0.0
+    if lender is not None:
+        helps["members"], before = lent(lender, facts["data"])
     began = time.perf_counter(), time.process_time()
     given = {key: value for key, value in settings.items() if key != "system"}
-    made = kind(**given).fit(parts["train"], valid=parts["valid"])
+    made = kind(**given).fit(parts["train"], valid=parts["valid"], **helps)
     spent = time.perf_counter() - began[0], time.process_time() - began[1]
     packages = ("torch", "numpy", "scikit-learn")
     trained = {
-        "training": {"seconds": round(spent[0], 1), "cpu_seconds": round(spent[1], 1)},
+        "training": {"seconds": round(spent[0], 1), "cpu_seconds": round(spent[1] + before, 1)},
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
         "data": facts["data"],
@@ -196,6 +222,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA, help="the folder with the data sets")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--models", type=Path, help="keep trained models here, and take them from here")
+    parser.add_argument("--members", type=Path, help="models kept by an earlier run, that lend their flat models")
     parser.add_argument("--again", action="store_true", help="run it even where there is a result")
     chosen = parser.parse_args()
     path = chosen.out / chosen.set / chosen.method / f"{chosen.seed}{'' if chosen.test else '.valid'}.json"
@@ -209,6 +236,7 @@ def main() -> None:
         changes=chosen.change,
         folder=chosen.data,
         models=chosen.models,
+        members=chosen.members,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     with writing(path) as lines:

@@ -89,6 +89,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dag_rule: str | None = None,
         label_bias: bool | None = None,
         residual: bool | None = None,
+        lift: bool | None = None,
         sees: str | None = None,
         temperature: float | None = None,
         state_dropout: float | None = None,
@@ -153,6 +154,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.dag_rule = dag_rule
         self.label_bias = label_bias
         self.residual = residual
+        self.lift = lift
         self.sees = sees
         self.temperature = temperature
         self.state_dropout = state_dropout
@@ -217,6 +219,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint: str | Path | None = None,
         resume: bool = False,
         callbacks: Sequence[Callback] = (),
+        members: HiLAPClassifier | None = None,
     ) -> Self:
         """Learn from documents and their labels.
 
@@ -233,6 +236,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A file to write after every epoch, and with `resume` to go on from.
         callbacks
             Listeners beside the progress bar.
+        members
+            A classifier trained on the same documents with the same seed, whose flat models are taken over instead of
+            being trained anew; the result is that of training them. For trying other settings of what comes after.
         """
         self.check()
         train = examples_of(X, y, self.taxonomy)
@@ -258,6 +264,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             checkpoint=checkpoint,
             resume=resume,
             callbacks=callbacks,
+            members=members,
         )
         self.decode_ = decode
         if decode.tune is not None:
@@ -299,6 +306,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint: str | Path | None,
         resume: bool,
         callbacks: Sequence[Callback],
+        members: HiLAPClassifier | None,
     ) -> Run:
         generator = torch.Generator().manual_seed(settings.seed)
         default = DEFAULT_ENCODERS["texts" if train.features is None else "features"]
@@ -313,6 +321,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             network = Network(train.taxonomy, encoders, policy, generator, wide)
         data, held_out = (TrainingData(part, network) for part in (train, valid))
         run = plan(train.taxonomy, network, data, held_out, settings, threshold=threshold, tune=tune)
+        if members is not None:
+            members._lend(run, settings)
         bars = [ProgressBar()] if self.progress else []
         listeners: list[Callback] = [*callbacks, *bars]
         trainer = Trainer(
@@ -340,6 +350,26 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_steps_ = run.max_steps
         run.score_honestly()
         return run
+
+    def _lend(self, run: Run, settings: TrainSettings) -> None:
+        """Give the members of this classifier to a run, which then need not train them."""
+        self._check_fitted()
+        alike = ("flat_epochs", "folds", "repeats", "pool_validation", "batch_size", "learning_rate", "weight_decay")
+        for name in (*alike, "seed"):
+            ours, theirs = getattr(self.train_settings_, name), getattr(settings, name)
+            if ours != theirs:
+                raise SettingError(
+                    f"members were trained with {name} {ours!r}, but this run has {theirs!r}; let them agree"
+                )
+        if self.n_documents_ != len(run.train) or self.taxonomy_ != run.taxonomy:
+            raise SettingError("members were trained on other documents or labels; give the same")
+        try:
+            run.network.members.load_state_dict(self.network_.members.state_dict())
+        except RuntimeError:
+            raise SettingError("members have other encoders; give the same encoder and encoder_options") from None
+        for phase in run.phases:
+            if phase.name.startswith("flat"):
+                phase.epochs = 0  # they keep their place: what comes after draws the same random numbers
 
     def _wide(self, train: Examples) -> Wide:
         terms = TfIdf(**checked_options(TfIdf, {**(self.wide_options or {}), "hidden": (1,)}))

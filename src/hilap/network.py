@@ -26,6 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hilap.corpus import Examples
+from hilap.decoding import Lifting
 from hilap.encoders import Encoder, Prepared
 from hilap.errors import SettingError
 from hilap.policy import EXAMPLE_F1, Documents, FirstGreedy, Policy, Score, returns, sampler
@@ -103,6 +104,7 @@ class Network(nn.Module):
         if wide is not None:
             for parameter in (weight for member in self.members for weight in member.head.parameters()):  # type: ignore[union-attr]
                 nn.init.zeros_(parameter)
+        self.lifting = Lifting(taxonomy) if settings.lift else None
         self.dropout = nn.Dropout(settings.state_dropout)
         width = seen_width(settings.sees, encoders[0].dim, taxonomy)
         self.policy = Policy(
@@ -148,7 +150,17 @@ class Network(nn.Module):
             state = (self._of_scores(seen.flat) - self.seen_mean) / self.seen_scale
         if state is None:
             raise SettingError("a policy that sees document vectors needs them; use sees='flat' with cross-fitting")
-        return self.policy.documents(self.dropout(state), seen.flat, bias)
+        if self.lifting is None:
+            return self.policy.documents(self.dropout(state), seen.flat, bias)
+        return self.policy.documents(self.dropout(state), *self._lifted(seen.flat, bias))
+
+    def _lifted(self, flat: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Flat logits with parents lifted to their children, biases of labels counted in, and what is left of these."""
+        own = flat.new_zeros(()) if self.policy.bias is None else self.policy.bias.detach()[: self.policy.stop]
+        if bias is None or self.lifting is None:
+            return flat if self.lifting is None else self.lifting(flat + own) - own, bias
+        labels, stop = bias[: self.policy.stop], bias[self.policy.stop :]
+        return self.lifting(flat + own + labels) - own, torch.cat([torch.zeros_like(labels), stop])
 
     @property
     def scaled(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from hilap.errors import SettingError, did_you_mean, require
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
-METRICS = ("example_f1", "micro_f1", "macro_f1", "mean")
+METRICS = ("example_f1", "micro_f1", "macro_f1", "mean", "balanced")
 REWARDS = ("example_f1", "f_beta", "weighted_f1", "hierarchical")
 
 
@@ -49,6 +49,7 @@ class PolicySettings(Settings):
     dag_rule: Literal["ancestors", "any"] = "ancestors"
     label_bias: bool = False  # a learned bias for each label (published code)
     residual: bool = False  # action score = flat logit + A_t s_t (ours)
+    lift: bool = False  # a label's flat logit counts as at least the highest below it (needs residual; ours)
     # What e_d is: the encoder's vector, or the flat logits, or a short profile of these (ours).
     sees: Literal["document", "flat", "profile"] = "document"
     temperature: float = 1.0  # of the softmax; below 1 sampled walks stay near the greedy one (ours)
@@ -61,6 +62,8 @@ class PolicySettings(Settings):
         _one_of("dag_rule", self.dag_rule, ("ancestors", "any"))
         _truth("label_bias", self.label_bias)
         _truth("residual", self.residual)
+        _truth("lift", self.lift)
+        require(self.residual or not self.lift, "lift", "false unless residual is true", self.lift)
         _one_of("sees", self.sees, ("document", "flat", "profile"))
         _number("temperature", self.temperature, 1e-3, 1e3)
         _number("state_dropout", self.state_dropout, 0, 0.99)
@@ -102,7 +105,7 @@ class TrainSettings(Settings):
     wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
     label_text: bool = False  # words that a document shares with a label's name and path speak for it (needs wide)
     max_steps: int | None = None  # None: mean + 3 standard deviations of the labels per document
-    select: Literal["example_f1", "micro_f1", "macro_f1", "mean"] = "example_f1"  # chooses the epoch
+    select: Literal["example_f1", "micro_f1", "macro_f1", "mean", "balanced"] = "example_f1"  # chooses the epoch
     validation_share: float = 0.1  # held out of the training documents where no validation documents are given
     seed: int = 0
 
@@ -167,7 +170,8 @@ class DecodeSettings(Settings):
     """How labels are read off a trained policy."""
 
     threshold: float = 0.5  # of a flat model and of HiLAP-SL's local probabilities
-    tune: Literal["example_f1", "micro_f1", "macro_f1", "mean"] | None = None  # tunes threshold or stop bias for this
+    # Tunes the threshold or the stop bias for this.
+    tune: Literal["example_f1", "micro_f1", "macro_f1", "mean", "balanced"] | None = None
     stop_bias: float = 0.0  # above 0 stops earlier
     prior_bias: float = 0.0  # above 0 favours rare labels
     level_bias: float = 0.0  # above 0 favours deep labels
@@ -209,6 +213,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "hidden": 64,
         "width": 16,
         "residual": True,
+        "lift": True,
         "sees": "profile",
         "temperature": 0.15,
         "state_dropout": 0.2,

@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 
 from hilap.corpus import Examples
+from hilap.decoding import decode
 from hilap.encoders import make
 from hilap.errors import SettingError
-from hilap.network import Network, Profile, evaluating, flat_loss, reinforced_loss, supervised_loss
+from hilap.network import Network, Profile, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
 from hilap.policy import Policy, returns, self_critical_loss
 from hilap.settings import PolicySettings
 
@@ -240,3 +241,25 @@ def test_losses_that_share_states_have_the_same_value_and_gradients_and_compute_
     for one, other in zip(gradients, others, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
     assert fewer < many
+
+
+def test_a_lifted_network_walks_down_to_a_label_whose_parents_are_doubtful(dag):
+    network, _, _ = network_of(dag, residual=True, lift=True)
+    leaf = max(range(len(dag)), key=lambda k: dag.longest_levels[k])
+    flat = torch.full((1, len(dag)), -5.0)
+    flat[0, leaf] = 3.0
+    network.policy.bias.data[network.policy.stop] = -1.0
+    network.policy.label.data.zero_()
+    network.policy.e_stop.data.zero_()
+    seen = Seen(torch.zeros(1, network.encoder.dim), flat)
+    with evaluating(network):
+        placed = decode(network.policy, network.documents(seen), max_steps=9).placed[0].nonzero().squeeze(1).tolist()
+        assert placed == sorted(dag.closure[[leaf]].indices.tolist())
+        bias = torch.zeros(len(dag) + 1)
+        bias[leaf] = -9.0  # a bias counts before lifting
+        assert not decode(network.policy, network.documents(seen, bias), max_steps=9).placed.any()
+
+
+def test_lifting_needs_flat_logits_in_the_scores():
+    with pytest.raises(SettingError, match="lift must be false unless residual is true"):
+        PolicySettings(lift=True)

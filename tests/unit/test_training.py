@@ -15,7 +15,7 @@ from torch import nn
 from hilap import HiLAPClassifier
 from hilap.corpus import Examples
 from hilap.encoders import make
-from hilap.errors import HilapError, ModelError
+from hilap.errors import HilapError, ModelError, SettingError
 from hilap.network import Network, evaluating
 from hilap.settings import PRESETS, PolicySettings, TrainSettings
 from hilap.taxonomy import Taxonomy
@@ -571,3 +571,31 @@ def test_without_pooling_a_bias_is_tuned_on_validation_documents_alone():
     labels, honest = run.tuning()
     assert honest is None
     assert (labels != run.valid.labels).nnz == 0
+
+
+def test_lent_members_give_the_result_of_training_them():
+    settings = {**SMALL, **VARIANTS["residual"], "reinforced_epochs": 2}
+    first = HiLAPClassifier(TREE, **settings).fit(examples(0, 40), valid=examples(1, 30))
+    whole = HiLAPClassifier(TREE, **{**settings, "gamma": 0.5}).fit(examples(0, 40), valid=examples(1, 30))
+    lent = HiLAPClassifier(TREE, **{**settings, "gamma": 0.5}).fit(
+        examples(0, 40), valid=examples(1, 30), members=first
+    )
+    for name, value in whole.network_.state_dict().items():
+        assert torch.equal(value, lent.network_.state_dict()[name]), name
+    assert not any(record["phase"].startswith("flat") for record in lent.history_)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"seed": 5}, "members were trained with seed 0, but this run has 5"),
+        ({"encoder_options": {"hidden": (3,)}}, "members have other encoders"),
+    ],
+)
+def test_members_of_another_run_are_refused(change, says):
+    settings = {**SMALL, **VARIANTS["residual"], "reinforced_epochs": 1}
+    first = HiLAPClassifier(TREE, **settings).fit(examples(0, 20), valid=examples(1, 10))
+    with pytest.raises(SettingError, match=says):
+        HiLAPClassifier(TREE, **{**settings, **change}).fit(examples(0, 20), valid=examples(1, 10), members=first)
+    with pytest.raises(SettingError, match="members were trained on other documents or labels"):
+        HiLAPClassifier(TREE, **settings).fit(examples(0, 25), valid=examples(1, 10), members=first)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
-TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean")
+TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean", "balanced")
 _DECODINGS = ("threshold", "labels")
 
 

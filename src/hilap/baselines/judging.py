@@ -14,11 +14,12 @@ from hilap.baselines.thresholds import _candidates, tuned
 from hilap.metrics.counts import Counts, document_counts, label_counts, pair
 from hilap.metrics.flat import covered, example_from_counts, f1_from_counts, macro_from_counts, micro_from_counts
 from hilap.metrics.ranking import pooled_area
+from hilap.metrics.single import single
 
 F1S = ("example_f1", "micro_f1", "macro_f1")
-SELECTS = (*F1S, "mean", "au_prc", "loss")
-"""What may choose the epoch: an F1 or the mean of the three, the pooled area under the precision-recall curve, or the
-loss on validation documents."""
+SELECTS = (*F1S, "mean", "balanced", "au_prc", "loss")
+"""What may choose the epoch: an F1, or the three together (`hilap.metrics.single`), the pooled area under the
+precision-recall curve, or the loss on validation documents."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Judge:
         """`select`, the three F1 scores and the loss, from (n, L) probabilities and the loss of these documents."""
         figures = self._at_best(scores) if self._one_threshold else self._plain(scores)
         figures = {name: float(np.nan_to_num(value)) for name, value in figures.items()}
-        chosen = {**figures, "mean": float(np.mean([figures[name] for name in F1S])), "loss": -loss}
+        together = {name: single(figures, name) for name in ("mean", "balanced")}
+        chosen = {**figures, **together, "loss": -loss}
         if self.select == "au_prc":
             chosen["au_prc"] = figures["au_prc"] = float(np.nan_to_num(pooled_area(self.gold, scores)))
         return {"select": chosen[self.select], **figures, "validation_loss": loss}
@@ -70,8 +72,9 @@ class Judge:
         whole = {"add": self.levels.highest, "drop": self.levels.lowest}
         repaired = scores if self.repair is None else whole[self.repair](scores)
         curves = f1_curves(self.gold, repaired, tried)
-        wanted = np.mean([*curves.values()], axis=0) if metric == "mean" else curves[str(metric)]
-        best = int(np.argmax(np.nan_to_num(wanted)))
+        known = {name: np.nan_to_num(curve) for name, curve in curves.items()}
+        wanted = [single(dict(zip(known, at, strict=True)), str(metric)) for at in zip(*known.values(), strict=True)]
+        best = int(np.argmax(wanted))
         return {name: float(curve[best]) for name, curve in curves.items()}
 
 

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from hilap.metrics.counts import document_counts, label_counts, pair
 from hilap.metrics.flat import covered, example_from_counts, macro_from_counts, micro_from_counts
+from hilap.metrics.single import single
 
-TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean", "scut", "scutfbr")
-"""None: the threshold that was given. A metric (`mean`: of the three): one threshold for all labels that is best for
-it. `scut`: for each label the threshold that is best for its own F1 on the validation documents. `scutfbr`: for each
-label by two nested cross-validations on the training documents (`scutfbr` below), which is 12 further trainings."""
+TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean", "balanced", "scut", "scutfbr")
+"""None: the threshold that was given. A metric (`mean`, `balanced`: see `hilap.metrics.single`): one threshold for all
+labels that is best for it. `scut`: for each label the threshold that is best for its own F1 on the validation
+documents. `scutfbr`: for each label by two nested cross-validations on the training documents (`scutfbr` below), which
+is 12 further trainings."""
 STEPS = 200
 FBR = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """What the F1 of a label must reach; below it, the label gets a threshold above all its scores but the highest."""
@@ -145,7 +147,7 @@ def score_sets(gold: Any, found: NDArray[np.bool_], metric: str) -> float:
         "macro_f1": macro_from_counts(by_label, covered("gold", by_label.gold)).f1,
         "example_f1": example_from_counts(document_counts(right, predicted)).f1,
     }
-    return float(np.nan_to_num(np.mean([*scores.values()]) if metric == "mean" else scores[metric]))
+    return float(np.nan_to_num(single(scores, metric)))
 
 
 __all__ = ["TUNES", "best_thresholds", "score_sets", "scutfbr", "tuned"]

@@ -5,7 +5,7 @@ Everything here is *independent of the batch*: a document gets the same bits alo
 """
 
 from hilap.decoding.beam import Beams, beam
-from hilap.decoding.coherence import Coherence
+from hilap.decoding.coherence import Coherence, Lifting
 from hilap.decoding.constraints import Constraints
 from hilap.decoding.marginals import marginals
 from hilap.decoding.scoring import steady_scores
@@ -19,6 +19,7 @@ __all__ = [
     "Constraints",
     "Decision",
     "Decoded",
+    "Lifting",
     "StopBias",
     "Tuned",
     "beam",

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hilap.decoding.checks import number, one_of, whole
-from hilap.decoding.coherence import Coherence
+from hilap.decoding.coherence import Coherence, Lifting
 from hilap.errors import SettingError, require
 from hilap.metrics.counts import document_counts, label_counts, pair, training_counts
 from hilap.metrics.flat import covered, example_from_counts, macro_from_counts, micro_from_counts
+from hilap.metrics.single import single
 from hilap.settings import METRICS, Settings
 from hilap.taxonomy import Taxonomy
 
@@ -104,18 +105,21 @@ COARSE: Mapping[str, tuple[float, ...]] = {
 """Where tuning looks first. Refining leaves these ranges if that helps."""
 
 
-def shortfalls(logits: NDArray[Any], labels: Any, threshold: float, taxonomy: Taxonomy) -> NDArray[np.float32]:
+def shortfalls(
+    logits: NDArray[Any], labels: Any, threshold: float, taxonomy: Taxonomy, *, lift: bool = False
+) -> NDArray[np.float32]:
     """(L,) how far each label lies below the threshold on the n-th best document, n being how many carry it.
 
     Parameters
     ----------
     logits
-        (n, L) flat logits of documents that the model has not learned from. A label counts as no more probable than
-        any label above it.
+        (n, L) flat logits of documents that the model has not learned from.
     labels
         (n, L) their gold sets.
     threshold
         The logit above which a label is placed.
+    lift
+        Whether labels are lifted to the highest below them; else each counts as no more probable than any above it.
 
     Examples
     --------
@@ -123,12 +127,12 @@ def shortfalls(logits: NDArray[Any], labels: Any, threshold: float, taxonomy: Ta
     >>> shortfalls(np.array([[2.0, -3.0], [1.0, -2.0]]), np.array([[1, 0], [1, 1]]), -1.0, taxonomy).tolist()
     [0.0, 1.0]
     """
-    capped = Coherence(taxonomy)(logits)
-    capped.sort(axis=0)
+    fitting = Lifting(taxonomy)(torch.from_numpy(logits)).numpy() if lift else Coherence(taxonomy)(logits)
+    ranked = np.sort(fitting, axis=0)
     counts = np.asarray(labels.sum(0)).ravel().astype(np.int64)
     seen = np.flatnonzero(counts)
     found = np.zeros(len(counts), dtype=np.float32)
-    found[seen] = np.maximum(0, threshold - capped[len(capped) - counts[seen], seen])
+    found[seen] = np.maximum(0, threshold - ranked[len(ranked) - counts[seen], seen])
     return found
 
 
@@ -155,8 +159,8 @@ def tune_stop_bias(
     gold
         (n, L) their gold sets.
     metric
-        `micro_f1`, `macro_f1` (over the labels that occur in gold), `example_f1`, `mean` (of these three), or a
-        function of gold and predicted sets.
+        `micro_f1`, `macro_f1` (over the labels that occur in gold), `example_f1`, `mean` or `balanced` (of these three:
+        `hilap.metrics.single`), or a function of gold and predicted sets.
     grids
         The values to try first, for each part that is to be tuned; the others stay as in `start`.
     refinements
@@ -237,6 +241,6 @@ def score_of(metric: str | Metric) -> Metric:
             "macro_f1": macro_from_counts(by_label, covered("gold", by_label.gold)).f1,
             "example_f1": example_from_counts(document_counts(right, found)).f1,
         }
-        return float(np.mean([*scores.values()]) if metric == "mean" else scores[metric])
+        return single(scores, str(metric))
 
     return score

@@ -22,6 +22,7 @@ from hilap.corpus import Examples
 from hilap.decoding import StopBias, decode, shortfalls, tune_stop_bias
 from hilap.encoders import parameter_rates
 from hilap.metrics import flat as flat_metrics
+from hilap.metrics.single import single
 from hilap.network import Network, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
 from hilap.policy import imitation_loss, sampler
 from hilap.rewards import mixed
@@ -337,7 +338,9 @@ def _begin_policy(run: Run, generator: torch.Generator) -> None:
             logits = _logits(run, run.valid, lambda batch: run.network.see(batch).flat)
         with torch.no_grad():
             policy.bias[policy.stop] = threshold
-            run.network.shortfall.copy_(torch.from_numpy(shortfalls(logits.numpy(), labels, threshold, run.taxonomy)))
+            lift = run.network.lifting is not None
+            short = shortfalls(logits.numpy(), labels, threshold, run.taxonomy, lift=lift)
+            run.network.shortfall.copy_(torch.from_numpy(short))
     else:
         policy.reset_stop(generator)
 
@@ -421,8 +424,7 @@ def score_sets(gold: Any, found: Any, select: str) -> dict[str, float]:
         "macro_f1": flat_metrics.macro(gold, found).f1,
         "example_f1": flat_metrics.example(gold, found).f1,
     }
-    scores["select"] = sum(scores.values()) / 3 if select == "mean" else scores[select]
-    return scores
+    return {**scores, "select": single(scores, select)}
 
 
 def best_threshold(gold: Any, probabilities: NDArray[Any], select: str) -> tuple[float, dict[str, float]]:
