@@ -34,9 +34,31 @@ ABLATION = {  # method -> the row's name in the paper
     "hilap-noflat": "HiLAP-NoFlat",
     "hilap-paper": "HiLAP",
 }
-NAMES = {"hilap": "HiLAP, recommended", "hilap-paper": "HiLAP, as in the paper"} | {
-    method: name for method, name in ABLATION.items() if method != "hilap-paper"
+BASELINES = {
+    "flat": "Flat network, tuned",
+    "flat-half": "Flat network of the paper, 0.5",
+    "conditional": "Conditional sigmoids, tuned",
+    "c-hmcnn": "C-HMCNN, tuned",
+    "hmcn": "HMCN-F, sum first, 0.5",
+    "hmcn-original": "HMCN-F, sigmoids first, 0.5",
+    "hmcn-tuned": "HMCN-F, sum first, tuned",
+    "hr-dgcnn": "HR-DGCNN, tuned",
+    "svm": "SVM, tuned",
+    "svm-zero": "SVM, margin above 0",
+    "leaf-svm": "Leaf-SVM, tuned",
+    "td-svm": "TD-SVM, tuned",
+    "hsvm": "HSVM, tuned",
+    "hr-svm": "HR-SVM, tuned",
+    "hr-lr": "HR-LR, tuned",
+    "clus-hmc": "Clus-HMC, one tree, tuned",
+    "clus-hmc-ens": "Clus-HMC, 50 trees, tuned",
+    "cssa": "CSSA, tuned",
 }
+NAMES = (
+    {"hilap": "HiLAP, recommended", "hilap-paper": "HiLAP, as in the paper"}
+    | {method: name for method, name in ABLATION.items() if method != "hilap-paper"}
+    | BASELINES
+)
 
 
 @dataclass(frozen=True)

@@ -315,7 +315,10 @@ def test_settings_come_from_a_file_options_and_set_in_this_order(call, files, tm
         (["--set", "gama=1"], "--set: there is no setting 'gama'; did you mean 'gamma'"),
         (["--set", "gamma=7"], "gamma must be a number between 0 and 1, got 7"),
         (["--set", "gamma"], "--set must be KEY=VALUE, got 'gamma'"),
-        (["--set", "gamma.x=1"], "only encoder_options and reward hold settings of their own"),
+        (
+            ["--set", "gamma.x=1"],
+            "only encoder_options, row_options, wide_options and reward hold settings of their own",
+        ),
         (["--set", "stay=maybe"], "stay must be true or false, got 'maybe'"),
         (["--set", "taxonomy=x"], "--set: taxonomy is given with --taxonomy"),
         (["--set", "encoder_options.hiden=3"], "no setting 'hiden'; did you mean 'hidden'"),

@@ -68,7 +68,7 @@ def test_a_tree_setting_with_a_bad_value_gets_a_sentence(changes, says):
         ({"ridge": 0}, "ridge must be a number above 0, got 0"),
         ({"components": 0}, "components must be a whole number, at least 1, got 0"),
         ({"landmarks": None}, "landmarks must be a whole number, at least 1, got None"),
-        ({"tune": "scut"}, "tune must be one of None, 'example_f1', 'micro_f1', 'macro_f1', 'mean', got 'scut'"),
+        ({"tune": "scut"}, "tune must be one of None, 'example_f1', 'micro_f1', 'macro_f1', 'mean', 'balanced', got"),
     ],
 )
 def test_a_cssa_setting_with_a_bad_value_gets_a_sentence(changes, says):

@@ -60,7 +60,8 @@ def gather(
         if not dot:
             found[name] = value
         elif name not in NESTED or not inner:
-            raise SettingError(f"--set {key}: only {' and '.join(NESTED)} hold settings of their own")
+            tables = f"{', '.join(NESTED[:-1])} and {NESTED[-1]}"
+            raise SettingError(f"--set {key}: only {tables} hold settings of their own")
         else:
             before = found.get(name)
             found[name] = {**(before if isinstance(before, Mapping) else {}), inner: value}
