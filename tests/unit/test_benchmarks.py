@@ -208,7 +208,7 @@ def test_the_best_of_ours_is_bold_in_each_column_and_no_other(tmp_path):
     write_result(tmp_path, "funcat", "svm", 0, test={"micro_f1": 0.30, "macro_f1": 0.09})
     page = table.page(tmp_path)
     ours = cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")
-    svm = cells_of(page, "FunCat (cellcycle)", "`svm`")
+    svm = cells_of(page, "FunCat (cellcycle)", "SVM, tuned (`svm`)")
     assert (ours["Micro-F1"], svm["Micro-F1"]) == ("**31.00**", "30.00")
     assert (ours["Macro-F1"], svm["Macro-F1"]) == ("7.00", "**9.00**")
     assert ours["EBF"] == svm["EBF"] == "**29.00**"  # equal is equally good
@@ -253,7 +253,7 @@ def test_inconsistency_is_shown_for_all_sets_beside_the_papers(tmp_path):
     write_result(tmp_path, "go", "svm", 0, test={"inconsistent_share": 0.081})
     page = table.page(tmp_path)
     section = "Inconsistent documents, % (the paper's Table 7)"
-    svm = cells_of(page, section, "`svm`")
+    svm = cells_of(page, section, "SVM, tuned (`svm`)")
     assert (svm["FunCat (cellcycle)"], svm["Gene Ontology (cellcycle)"]) == ("–", "8.10")
     assert cells_of(page, section, "*paper: TextCNN*")["*paper, RCV1*"] == "3.74"
     assert cells_of(page, section, "*paper: HiLAP*")["*paper, RCV1*"] == "0"
