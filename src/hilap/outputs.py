@@ -1,14 +1,15 @@
-"""What `predict_labels` gives: predictions from a matrix of sets and a matrix of probabilities."""
+"""What `predict_labels` and `hilap predict` give, from a matrix of sets and a matrix of probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hilap.prediction import Prediction, ScoredLabel, Step
+from hilap.prediction import Prediction, ScoredLabel, Step, rounded
 from hilap.taxonomy import Taxonomy
 
 
@@ -44,4 +45,32 @@ def predictions(
     return made
 
 
-__all__ = ["predictions"]
+def records(
+    taxonomy: Taxonomy, ids: Sequence[str], found: sparse.csr_array, chances: NDArray[Any]
+) -> list[dict[str, Any]]:
+    """What `to_json` of the `predictions` gives, without making them: for files of many documents.
+
+    Parameters
+    ----------
+    taxonomy, ids, found, chances
+        As of `predictions`.
+    """
+    rows = np.repeat(np.arange(len(ids)), np.diff(found.indptr))
+    labels = found.indices
+    values = chances[rows, labels].astype(np.float64)
+    by_name = np.empty(len(taxonomy), dtype=np.int64)
+    by_name[sorted(range(len(taxonomy)), key=taxonomy.labels.__getitem__)] = np.arange(len(taxonomy))
+    order = np.lexsort((by_name[labels], -values, taxonomy.levels[labels], rows))
+    start = [
+        {"label": label} if label == name else {"label": label, "name": name}
+        for label, name in zip(taxonomy.labels, taxonomy.names, strict=True)
+    ]
+    scored = [
+        {**start[label], "probability": rounded(value)}
+        for label, value in zip(labels[order].tolist(), values[order].tolist(), strict=True)
+    ]
+    ends = found.indptr.tolist()
+    return [{"id": id_, "labels": scored[a:b]} for id_, a, b in zip(ids, ends, ends[1:], strict=False)]
+
+
+__all__ = ["predictions", "records"]

@@ -24,7 +24,7 @@ class ScoredLabel:
     def to_json(self) -> dict[str, Any]:
         """`{"label", "probability"}`, with the name where it differs from the label's id."""
         named = {} if self.name == self.label else {"name": self.name}
-        return {"label": self.label, **named, "probability": _rounded(self.probability)}
+        return {"label": self.label, **named, "probability": rounded(self.probability)}
 
     @classmethod
     def from_json(cls, value: Any) -> ScoredLabel:
@@ -49,8 +49,8 @@ class Step:
 
     def to_json(self) -> dict[str, Any]:
         """`{"at", "action", "probability", "options": [{"action", "probability"}, ...]}`."""
-        options = [{"action": action, "probability": _rounded(chance)} for action, chance in self.options]
-        return {"at": self.at, "action": self.action, "probability": _rounded(self.probability), "options": options}
+        options = [{"action": action, "probability": rounded(chance)} for action, chance in self.options]
+        return {"at": self.at, "action": self.action, "probability": rounded(self.probability), "options": options}
 
     @classmethod
     def from_json(cls, value: Any) -> Step:
@@ -156,7 +156,8 @@ class Prediction:
         return f"{self.id}: {labels}{steps}"
 
 
-def _rounded(probability: float) -> float:
+def rounded(probability: float) -> float:
+    """A probability as files have it: six significant digits."""
     return float(f"{probability:.{_DIGITS}g}")
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from hilap.errors import CorpusError, HilapError
+from hilap.outputs import predictions, records
 from hilap.prediction import Prediction, ScoredLabel, Step
+from hilap.taxonomy import Taxonomy
 
 WALK = (
     Step("root", "food", 0.9, (("food", 0.9), ("shops", 0.06), ("stop", 0.04))),
@@ -145,3 +149,13 @@ def test_a_step_shows_the_best_of_many_options():
     step = Step("root", "a", 0.5, (("b", 0.1), ("a", 0.5), ("c", 0.3), ("stop", 0.1)))
     assert str(step) == "root -> a  0.50  (open: c 0.30, b 0.10, stop 0.10)"
     assert step.describe({"c": "Cafés"}, most=1) == "root -> a  0.50  (open: Cafés 0.30, 2 more)"
+
+
+@given(seed=st.integers(0, 99))
+def test_records_are_predictions_as_json(seed):
+    rng = np.random.default_rng(seed)
+    taxonomy = Taxonomy(["b", "a", "c"], [[], ["b"], ["b"]], names=["Bars", "a", "Cafés"])
+    found = sparse.csr_array(rng.integers(0, 2, (4, 3)).astype(np.int32))
+    chances = rng.choice([0.25, 1 / 3, 1e-7, 1.0], (4, 3)).astype(np.float32)
+    expected = [one.to_json() for one in predictions(taxonomy, list("wxyz"), found, chances)]
+    assert records(taxonomy, list("wxyz"), found, chances) == expected

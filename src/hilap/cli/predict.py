@@ -135,19 +135,22 @@ def _kind(out: str) -> str:
 
 def _records(classifier: Any, block: Any, *, labels_only: bool, walks: bool, scores: bool) -> list[dict[str, Any]]:
     """One JSON value for each document of a block."""
-    from hilap.outputs import predictions
+    from hilap.outputs import predictions, records
 
     taxonomy = classifier.taxonomy_
     if labels_only:
         sets = taxonomy.decode(classifier.predict(block))
         return [{"id": id_, "labels": list(labels)} for id_, labels in zip(block.ids, sets, strict=True)]
     found, chances = classifier.predict_both(block)
-    steps = classifier.explain(block) if walks else None
-    records = [made.to_json() for made in predictions(taxonomy, block.ids, found, chances, steps)]
+    if walks:
+        steps = classifier.explain(block)
+        made = [one.to_json() for one in predictions(taxonomy, block.ids, found, chances, steps)]
+    else:
+        made = records(taxonomy, block.ids, found, chances)
     if scores:
-        for record, row in zip(records, chances, strict=True):
+        for record, row in zip(made, chances, strict=True):
             record["scores"] = {taxonomy.labels[k]: float(f"{row[k]:.6g}") for k in row.nonzero()[0].tolist()}
-    return records
+    return made
 
 
 def _write_lines(out: str, blocks: Any) -> None:
