@@ -239,7 +239,7 @@ FOR_FEATURES: dict[str, dict[str, Any]] = {
     preset: {"hidden": 1000, "width": 1000}
     for preset in ("paper", "original")  # the paper's sizes for features
 }
-FOR_TEXTS: dict[str, dict[str, Any]] = {"residual": {"wide": True}}
+FOR_TEXTS: dict[str, dict[str, Any]] = {"residual": {"wide": True, "wide_strength": 0.5}}
 """Preset -> what it changes further where documents are features, or texts."""
 
 
