@@ -148,6 +148,8 @@ def trained_model(
     helps: dict[str, Any] = {}
     before = 0.0
     if lender is not None:
+        if "system" in settings:
+            raise SystemExit(f"--members: {settings['system']} has no flat models of HiLAP's; leave it out")
         helps["members"], before = lent(lender, facts["data"])
     began = time.perf_counter(), time.process_time()
     given = {key: value for key, value in settings.items() if key != "system"}

@@ -1,7 +1,7 @@
 """The page of results, from result files and the paper's figures alone: `python benchmarks/table.py`.
 
-Reads `results/<set>/<method>/<seed>.json` (only files with test scores) and `paper.json`, and writes `docs/results.md`.
-`--check` writes nothing and exits with 1 where the page is not what the files give.
+Reads `results/<set>/<method>/<seed>.json` (only files with test scores) and `paper.json`, and writes `docs/results.md`
+and the short table in the README. `--check` writes nothing and exits with 1 where either is not what the files give.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ from hilap.files import read_text, writing
 from hilap.metrics.words import markdown_table
 
 RESULTS, PAPER, PAGE = HERE / "results", HERE / "paper.json", HERE.parent / "docs" / "results.md"
+README, BEGIN, END = (
+    HERE.parent / "README.md",
+    "<!-- results: made by benchmarks/table.py -->\n",
+    "<!-- end of results -->\n",
+)
 
 MAIN_TABLES = ("table_rcv1", "table_yelp", "table_fungo")  # where the paper compares systems on a set
 F1 = ("micro_f1", "macro_f1", "example_f1")
@@ -182,6 +187,40 @@ def opponents_section(names: Iterable[str], paper: dict[str, Any]) -> list[str]:
     return ["## Opponents: not measured by us", OPPONENTS, markdown_table(headings, rows)]
 
 
+def short_table(results: Path = RESULTS, paper: Path = PAPER) -> str:
+    """HiLAP on the paper's own two sets, beside the paper and the opponents to beat: for the README."""
+    pages, figures = read_results(results), read_object(paper)
+    names = [name for name in ("funcat", "go") if name in pages]
+    rows = []
+    for method in ("hilap", "hilap-paper"):
+        row = [f"{NAMES[method]} (`{method}`)"]
+        for name in names:
+            found = [one for one in pages[name] if one.method == method]
+            values = [found[0].values("test", key) for key in F1] if found else []
+            shown = " / ".join(f"{fmean(percent(cell)):.1f}" for cell in values)
+            row.append(f"{shown} ({len(values[0])})" if values else NONE)
+        rows.append(row)
+    printed = [dict(paper_rows(figures, name)).get("HiLAP", [NONE]) for name in names]
+    rows.append(["*the paper's figures*", *(f"*{' / '.join(cells)}*" for cells in printed)])
+    best = []
+    for name in names:
+        rivals = [
+            row["values"] for row in figures["opponents"]["rows"] if (row["set"], row.get("mark")) == (name, "to_beat")
+        ]
+        best.append(f"*{' / '.join(figure(max(values[place] for values in rivals)) for place in range(3))}*")
+    rows.append(["*simple opponents with a tuned threshold, the best of any for each score*", *best])
+    return markdown_table(["Micro-F1 / Macro-F1 / EBF (seeds)", *(SETS[name] for name in names)], rows) + "\n"
+
+
+def readme(text: str, table: str) -> str:
+    """The README with this table between its marks."""
+    before, mark, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        raise HilapError(f"{README.name}: the marks around the table of results are missing; put them back")
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
 INTRO = """\
 # Results
 
@@ -232,12 +271,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         made = page(chosen.results)
+        pages = {chosen.out: made}
+        if chosen.out == PAGE:
+            pages[README] = readme(read_text(README, HilapError), short_table(chosen.results))
         if chosen.check:
-            current = read_text(chosen.out, HilapError) == made
-            print(f"{chosen.out}: {'up to date' if current else 'out of date; run python benchmarks/table.py'}")
-            return 0 if current else 1
-        with writing(chosen.out) as lines:
-            lines.write(made)
+            current = {path: read_text(path, HilapError) == text for path, text in pages.items()}
+            for path, good in current.items():
+                print(f"{path}: {'up to date' if good else 'out of date; run python benchmarks/table.py'}")
+            return 0 if all(current.values()) else 1
+        for path, text in pages.items():
+            with writing(path) as lines:
+                lines.write(text)
     except HilapError as fault:
         print(fault, file=sys.stderr)
         return 2

@@ -17,11 +17,10 @@ from sklearn.exceptions import NotFittedError
 
 from hilap import decoding, saving
 from hilap.corpus import Examples
-from hilap.corpus.splits import split_rows
 from hilap.encoders import Encoder, TfIdf, make
 from hilap.encoders.base import checked_options
 from hilap.errors import HilapError, ModelError, SettingError, did_you_mean
-from hilap.inputs import check_taxonomy, examples_of
+from hilap.inputs import check_taxonomy, examples_of, with_validation
 from hilap.metrics.counts import document_counts
 from hilap.metrics.flat import example, f1_from_counts
 from hilap.metrics.report import report
@@ -244,17 +243,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         train = examples_of(X, y, self.taxonomy)
         check_taxonomy(train, self.taxonomy)
         policy, settings, decode = self._settings(text=train.features is None)
-        if valid is None:
-            shares = {"train": 1 - settings.validation_share, "valid": settings.validation_share}
-            rows = split_rows(train.labels, shares, seed=settings.seed)
-            train, held_out = train.take(rows["train"]), train.take(rows["valid"])
-        else:
-            documents, labels = valid if isinstance(valid, tuple) else (valid, None)
-            held_out = examples_of(documents, labels, train.taxonomy)
-            check_taxonomy(held_out, train.taxonomy)
-        for what, examples in (("training", train), ("validation", held_out)):
-            if not len(examples):
-                raise SettingError(f"there are no {what} documents; give more documents, or valid=...")
+        train, held_out = with_validation(train, valid, share=settings.validation_share, seed=settings.seed)
         fixed = decode.threshold if settings.variant == "flat" and decode.tune is None else None
         walks = settings.variant == "hilap"
         run = self._learn(
@@ -347,6 +336,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._note_width()
         self.policy_settings_, self.train_settings_ = policy, settings
         self.label_counts_, self.n_documents_ = data.label_counts(), len(data)
+        self.fingerprints_ = (data.fingerprint, held_out.fingerprint)
         self.max_steps_ = run.max_steps
         run.score_honestly()
         return run
@@ -361,7 +351,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise SettingError(
                     f"members were trained with {name} {ours!r}, but this run has {theirs!r}; let them agree"
                 )
-        if self.n_documents_ != len(run.train) or self.taxonomy_ != run.taxonomy:
+        if self.fingerprints_ != (run.train.fingerprint, run.valid.fingerprint) or self.taxonomy_ != run.taxonomy:
             raise SettingError("members were trained on other documents or labels; give the same")
         try:
             run.network.members.load_state_dict(self.network_.members.state_dict())
@@ -492,6 +482,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             decode=self.decode_,
             label_counts=self.label_counts_,
             n_documents=self.n_documents_,
+            fingerprints=self.fingerprints_,
             max_steps=self.max_steps_,
             history=self.history_,
             validation=self.validation_,
@@ -522,6 +513,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier.decode_, classifier.max_steps_ = trained.decode, trained.max_steps
         classifier.label_counts_, classifier.n_documents_ = trained.label_counts, trained.n_documents
         classifier.history_, classifier.validation_ = trained.history, trained.validation
+        classifier.fingerprints_ = trained.fingerprints
         return classifier
 
     # -- inside -----------------------------------------------------------------------------------------------------
@@ -592,7 +584,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif variant == "sl":
             found = policy.local_marginals(documents, scores=decoding.steady_scores(policy))[:n]
         elif decode.probabilities == "flat":
-            found = torch.from_numpy(decoding.Coherence(self.taxonomy_)(sigmoid(seen.flat[:n]).numpy()))
+            found = torch.from_numpy(self.network_.capping(sigmoid(seen.flat[:n]).numpy()))
         else:
             found = decoding.marginals(
                 policy,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hilap.corpus import Corpus, Examples
+from hilap.corpus.splits import split_rows
 from hilap.errors import SettingError
 from hilap.taxonomy import Taxonomy
 
@@ -55,6 +56,31 @@ def check_taxonomy(examples: Examples, taxonomy: Taxonomy | None) -> None:
             f"the documents have labels of {examples.taxonomy!r}, but the classifier's are of {taxonomy!r}; "
             "read the documents with the classifier's taxonomy"
         )
+
+
+def with_validation(train: Examples, valid: Any, *, share: float, seed: int) -> tuple[Examples, Examples]:
+    """The training and the validation documents.
+
+    Parameters
+    ----------
+    train
+        All documents with labels.
+    valid
+        Validation documents, as `(X, y)` or as `Examples`; None holds a share of the training documents out.
+    share, seed
+        How many are held out, and which.
+    """
+    if valid is None:
+        rows = split_rows(train.labels, {"train": 1 - share, "valid": share}, seed=seed)
+        train, held_out = train.take(rows["train"]), train.take(rows["valid"])
+    else:
+        documents, labels = valid if isinstance(valid, tuple) else (valid, None)
+        held_out = examples_of(documents, labels, train.taxonomy)
+        check_taxonomy(held_out, train.taxonomy)
+    for what, examples in (("training", train), ("validation", held_out)):
+        if not len(examples):
+            raise SettingError(f"there are no {what} documents; give more documents, or valid=...")
+    return train, held_out
 
 
 def _documents(X: Any) -> tuple[list[str] | None, Any]:  # noqa: N803
@@ -107,4 +133,4 @@ def _indicator(taxonomy: Taxonomy, y: Any) -> sparse.csr_array:
     raise SettingError(f"y must be label sets or an indicator matrix, got {type(y).__name__}")
 
 
-__all__ = ["check_taxonomy", "examples_of"]
+__all__ = ["check_taxonomy", "examples_of", "with_validation"]

@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hilap.corpus import Examples
-from hilap.decoding import Lifting
+from hilap.decoding import Coherence, Lifting
 from hilap.encoders import Encoder, Prepared
 from hilap.errors import SettingError
 from hilap.policy import EXAMPLE_F1, Documents, FirstGreedy, Policy, Score, returns, sampler
@@ -105,6 +105,7 @@ class Network(nn.Module):
             for parameter in (weight for member in self.members for weight in member.head.parameters()):  # type: ignore[union-attr]
                 nn.init.zeros_(parameter)
         self.lifting = Lifting(taxonomy) if settings.lift else None
+        self.capping = Coherence(taxonomy)  # of flat probabilities
         self.dropout = nn.Dropout(settings.state_dropout)
         width = seen_width(settings.sees, encoders[0].dim, taxonomy)
         self.policy = Policy(

@@ -176,8 +176,8 @@ class Policy(nn.Module):
             hidden = documents.half.index_select(0, pairs // len(self.label)) + halves
             return F.relu(self.second(F.relu(hidden)))
 
-        share = documents.known is not None and torch.is_grad_enabled()
-        states = documents.known.of(pairs, compute) if share and documents.known is not None else compute(pairs)
+        known = documents.known if torch.is_grad_enabled() else None
+        states = compute(pairs) if known is None else known.of(pairs, compute)
         return states.index_select(0, which)
 
     def scores(self, documents: Documents, docs: Tensor, at: Tensor, labels: Tensor | None = None) -> Tensor:

@@ -42,6 +42,7 @@ class Trained:
     decode: DecodeSettings
     label_counts: NDArray[np.int64]  # (L,) training documents
     n_documents: int
+    fingerprints: tuple[str, str]  # of the training and the validation documents
     max_steps: int
     history: list[dict[str, Any]]
     validation: Report
@@ -75,6 +76,7 @@ def save(folder: str | Path, parameters: Mapping[str, Any], trained: Trained) ->
             "encoders": {"kinds": kinds, "members": members, "wide": _wide_terms(trained.network)},
             "training": {
                 "documents": trained.n_documents,
+                "fingerprints": list(trained.fingerprints),
                 "label_counts": trained.label_counts.tolist(),
                 "max_steps": trained.max_steps,
                 "history": trained.history,
@@ -107,6 +109,7 @@ def restored(stored: Stored) -> tuple[dict[str, Any], Trained]:
             decode=DecodeSettings.from_dict(stored.settings["decode"]),
             label_counts=_counts(training["label_counts"], training["documents"], len(taxonomy)),
             n_documents=training["documents"],
+            fingerprints=_fingerprints(training["fingerprints"]),
             max_steps=_positive(training["max_steps"], "max_steps"),
             history=_history(training["history"]),
             validation=Report.from_json(stored.extra["validation"]),
@@ -189,6 +192,12 @@ def _counts(values: Any, documents: Any, n_labels: int) -> NDArray[np.int64]:
     if len(values) != n_labels or any(type(value) is not int or not 0 <= value <= most for value in values):
         raise ModelError(f"label_counts must be {n_labels} whole numbers from 0 to {most}")
     return np.array(values, dtype=np.int64)
+
+
+def _fingerprints(values: Any) -> tuple[str, str]:
+    if not isinstance(values, list) or len(values) != 2 or not all(isinstance(value, str) for value in values):
+        raise ModelError(f"fingerprints must be two texts, got {values!r:.200}")
+    return values[0], values[1]
 
 
 def _history(records: Any) -> list[dict[str, Any]]:

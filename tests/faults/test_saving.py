@@ -95,6 +95,7 @@ FOREIGN = {
     "counts": (put(*TRAINING, "label_counts", to=[1, 2]), "label_counts must be 3 whole numbers"),
     "negative counts": (put(*TRAINING, "label_counts", to=[1, 2, -1]), "label_counts must be 3 whole numbers"),
     "documents": (put(*TRAINING, "documents", to="many"), "documents must be a whole number, at least 1, got 'many'"),
+    "fingerprints": (put(*TRAINING, "fingerprints", to=["a"]), "fingerprints must be two texts, got ['a']"),
     "steps": (put(*TRAINING, "max_steps", to=0), "max_steps must be a whole number, at least 1, got 0"),
     "history": (put(*TRAINING, "history", to=[{"phase": 1, "epoch": 2, "select": 0.5}]), "a record of the history"),
     "report": (put("extra", "validation", to={"scores": 3}), "'per_label' is missing"),

@@ -160,6 +160,22 @@ def test_the_committed_page_is_what_the_committed_results_give():
     )
 
 
+def test_the_readme_shows_what_the_committed_results_give():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert table.readme(text, table.short_table()) == text, "README.md is out of date: run python benchmarks/table.py"
+
+
+def test_the_readme_table_has_means_over_seeds_and_the_best_opponents(tmp_path):
+    for seed, score in enumerate((0.30, 0.32)):
+        write_result(tmp_path, "funcat", "hilap", seed, test={"micro_f1": score, "macro_f1": 0.09, "example_f1": 0.31})
+    made = table.short_table(tmp_path)
+    assert "31.0 / 9.0 / 31.0 (2)" in made
+    assert "30.6 / 9.7 / 30.2" in made
+    assert "26.5 / 7.5 / 27.4" in made
+    with pytest.raises(HilapError, match="the marks around the table of results are missing"):
+        table.readme("no marks", made)
+
+
 def test_without_results_the_page_says_so_and_claims_nothing(tmp_path):
     page = table.page(tmp_path)
     assert "There are no test results yet" in page

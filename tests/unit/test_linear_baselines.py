@@ -156,6 +156,11 @@ def test_a_round_is_recorded_with_its_objective():
         ("hr-svm", {"rounds": 1.5}, "rounds must be a whole number, at least 1, got 1.5"),
         ("hr-svm", {"loss": "log"}, "loss must be one of 'hinge', 'squared_hinge', 'logistic', got 'log'"),
         ("hr-svm", {"trained": "some"}, "trained must be one of 'all', 'leaves', got 'some'"),
+        (
+            "hr-leaves",
+            {"repair": "add"},
+            "repair must be None where only leaves are trained: their ancestors are always added, got 'add'",
+        ),
         ("hr-svm", {"coupling": 1.5}, "coupling must be a number from 0 to 1, got 1.5"),
         ("hr-svm", {"coupling": -0.5}, "coupling must be a number, at least 0, got -0.5"),
     ],

@@ -343,7 +343,7 @@ def test_a_stored_number_of_labels_must_be_one(size, fine):
 @pytest.mark.data
 @pytest.mark.parametrize(("name", "published"), [("funcat", 0.172), ("go", 0.357)])
 def test_the_area_of_a_single_tree_comes_close_to_the_published_one(data_folder, name, published):
-    """Vens et al. (2008), cellcycle. GO's three top labels, which every gene has, are left out as there."""
+    """Vens et al. (2008), cellcycle. GO's three top labels, which every gene has, are left out: we suppose so there."""
     parts = load(name, data_folder / name)
     made = ClusHMC(jobs=1).fit(parts["train"], valid=parts["valid"])
     taxonomy, test = made.taxonomy_, parts["test"]

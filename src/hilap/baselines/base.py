@@ -23,9 +23,8 @@ from hilap.baselines.chances import Sigmoid
 from hilap.baselines.thresholds import TUNES, scutfbr, tuned
 from hilap.card import card
 from hilap.corpus import Examples
-from hilap.corpus.splits import split_rows
 from hilap.errors import HilapError, ModelError, SettingError, did_you_mean, require
-from hilap.inputs import check_taxonomy, examples_of
+from hilap.inputs import check_taxonomy, examples_of, with_validation
 from hilap.metrics.counts import document_counts
 from hilap.metrics.flat import example, f1_from_counts
 from hilap.metrics.report import Report, report
@@ -138,18 +137,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.check()
         train = examples_of(X, y, self.taxonomy)
         check_taxonomy(train, self.taxonomy)
-        if valid is None:
-            shares = {"train": 1 - self.validation_share, "valid": self.validation_share}
-            rows = split_rows(train.labels, shares, seed=self.seed)
-            train, held_out = train.take(rows["train"]), train.take(rows["valid"])
-        else:
-            documents, labels = valid if isinstance(valid, tuple) else (valid, None)
-            held_out = examples_of(documents, labels, train.taxonomy)
-            check_taxonomy(held_out, train.taxonomy)
-        for what, examples in (("training", train), ("validation", held_out)):
-            if not len(examples):
-                raise SettingError(f"there are no {what} documents; give more documents, or valid=...")
-        return train, held_out
+        return with_validation(train, valid, share=self.validation_share, seed=self.seed)
 
     def _choose(self, train: Examples, held_out: Examples) -> None:
         """Thresholds and the way from scores to probabilities, on validation documents; then how well it does there."""

@@ -112,6 +112,8 @@ class HRSVM(LinearBaseline):
         check_count("rounds", self.rounds)
         check_from_zero("coupling", self.coupling)
         require(self.coupling <= 1, "coupling", "a number from 0 to 1", self.coupling)
+        plain = self.trained == "all" or self.repair is None
+        require(plain, "repair", "None where only leaves are trained: their ancestors are always added", self.repair)
         return self
 
     def _learn(self, train: Examples, valid: Examples) -> None:

@@ -53,7 +53,8 @@ def train(
         str, typer.Option("--method", help="hilap, or a system to compare with, such as svm or flat.")
     ] = HILAP,
     encoder: Annotated[
-        str | None, typer.Option(help="mlp (features) or tfidf (texts); default: what the documents have.")
+        str | None,
+        typer.Option(help="mlp, tfidf, textcnn, …: see docs/encoders.md; default: what the documents have."),
     ] = None,
     preset: Annotated[str | None, typer.Option(help="paper, original or residual.  [default: paper]")] = None,
     config: Config = None,

@@ -22,13 +22,13 @@ def single(scores: Mapping[str, float], metric: str) -> float:
 
     Examples
     --------
-    >>> single({"micro_f1": 0.8, "macro_f1": 0.1, "example_f1": 0.8}, "balanced")
+    >>> round(single({"micro_f1": 0.8, "macro_f1": 0.1, "example_f1": 0.8}, "balanced"), 6)
     0.4
     """
     if metric == "mean":
         return math.fsum(scores[name] for name in F1) / 3
     if metric == "balanced":
-        return round(math.prod(scores[name] for name in F1) ** (1 / 3), 12)
+        return float(math.prod(scores[name] for name in F1) ** (1 / 3))
     return float(scores[metric])
 
 
