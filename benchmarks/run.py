@@ -189,7 +189,25 @@ def on_test(made: Any, parts: dict[str, Examples], found: dict[str, Any]) -> dic
         rest = {"micro_f1": micro(gold, found_rest), "example_f1": example(gold, found_rest)}
         rest["macro_f1"] = macro(gold, found_rest, over="both", training=seen)
         flat |= {f"rootless_{key}": _round(value.f1) for key, value in rest.items()}
+    found["counts"] = counts_of(test.labels, predicted)
+    found["counts"]["labels"] |= {"training": _text(counts), "level": _text(taxonomy.levels)}
     return flat
+
+
+def counts_of(gold: Any, predicted: Any) -> dict[str, dict[str, str]]:
+    """What Figure 4 and tests of significance need: for each document and each label, how many were right, placed, gold.
+
+    As texts of numbers: a list would be one line for each of thousands of numbers.
+    """
+    three = {"right": gold.multiply(predicted), "placed": predicted, "gold": gold}
+    return {
+        over: {key: _text(np.asarray(matrix.sum(axis)).ravel()) for key, matrix in three.items()}
+        for over, axis in (("documents", 1), ("labels", 0))
+    }
+
+
+def _text(numbers: np.ndarray) -> str:
+    return " ".join(str(number) for number in numbers.astype(np.int64).tolist())
 
 
 def hash_of(examples: Examples) -> str:
