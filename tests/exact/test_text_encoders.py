@@ -138,6 +138,15 @@ def bowcnn_by_multi_hot(encoder, text, regions, pools, pooling):
     return torch.cat(found)
 
 
+@pytest.fixture(params=["compiled loops", "tables of regions"])
+def both_ways(request, monkeypatch):
+    """bow-CNN as it is on the CPU, and as it is elsewhere."""
+    from hilap.encoders import bowcnn
+
+    monkeypatch.setattr(bowcnn, "_slides", lambda tokens: request.param == "compiled loops")
+
+
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("pooling", ["average", "max"])
 @pytest.mark.parametrize(("regions", "pools"), [((3,), 2), ((1, 4), 3), ((20,), 10), ((50,), 1)])
 def test_bowcnn_is_a_convolution_of_multi_hot_regions(regions, pools, pooling):
@@ -147,6 +156,7 @@ def test_bowcnn_is_a_convolution_of_multi_hot_regions(regions, pools, pooling):
     close(encoder(batch_of(encoder, examples)).detach(), expected)
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("pooling", ["average", "max"])
 def test_gradients_of_bowcnn_are_those_of_the_multi_hot_product(pooling):
     encoder, examples = fitted("bowcnn", regions=(2, 5), filters=6, pools=2, pooling=pooling)
@@ -160,6 +170,7 @@ def test_gradients_of_bowcnn_are_those_of_the_multi_hot_product(pooling):
 def test_regions_are_the_same_however_many_documents_are_worked_on_at_a_time(monkeypatch):
     from hilap.encoders import bowcnn, textcnn
 
+    monkeypatch.setattr(bowcnn, "_slides", lambda tokens: False)
     for name, module in (("bowcnn", bowcnn), ("textcnn", textcnn)):
         encoder, examples = fitted(name, filters=6)
         whole = predicted(encoder, examples)

@@ -122,3 +122,31 @@ def test_any_texts_are_encoded(texts):
         encoder = make(name, **options).fit(examples, generator=torch.Generator().manual_seed(0)).eval()
         with torch.no_grad():
             assert torch.isfinite(encoder(encoder.prepare(examples).batch(np.arange(len(examples))))).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=st.lists(st.lists(st.integers(0, 6), max_size=14), min_size=1, max_size=4),
+    size=st.integers(1, 9),
+    pools=st.integers(1, 5),
+    average=st.booleans(),
+)
+def test_sliding_over_a_text_is_summing_every_region_anew_and_so_are_gradients(texts, size, pools, average):
+    from hilap.encoders.bowcnn import _Slide
+
+    draw = torch.Generator().manual_seed(len(texts))
+    table, bias = (torch.randn(shape, generator=draw, dtype=torch.float64, requires_grad=True) for shape in ((7, 3), 3))
+    words = torch.tensor([word for text in texts for word in text], dtype=torch.long)
+    starts = torch.tensor([0, *np.cumsum([len(text) for text in texts])])
+    slid = _Slide.apply(table, bias, words, starts, size, pools, average)
+    pool = torch.nn.functional.adaptive_avg_pool1d if average else torch.nn.functional.adaptive_max_pool1d
+    plain = []
+    for text in texts:
+        regions = [set(text[i : i + size]) - {0} for i in range(max(1, len(text) - size + 1))]
+        sums = torch.stack([table[sorted(region)].sum(0) + bias for region in regions])
+        plain.append(pool(torch.relu(sums).T[None], pools)[0].T)
+    expected = torch.stack(plain)
+    torch.testing.assert_close(slid, expected)
+    weight = torch.randn(expected.shape, generator=draw, dtype=torch.float64)
+    ours, theirs = (torch.autograd.grad((found * weight).sum(), (table, bias)) for found in (slid, expected))
+    torch.testing.assert_close(ours, theirs)

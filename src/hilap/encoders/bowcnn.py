@@ -104,17 +104,35 @@ class BowCNN(TextEncoder):
         """(B, dim) what the pools keep: all filters of the first pool, then of the second; the first size first."""
         self.check_fitted()
         tokens = batch.tokens.masked_fill(batch.tokens == UNKNOWN, PADDING)
-        before = _same_before(tokens, batch.starts)
+        of_sizes = self._slid if _slides(tokens) else self._summed
+        vectors: Tensor = self.dropout(torch.cat(of_sizes(tokens, batch.starts), dim=1))
+        return vectors
+
+    def _slid(self, tokens: Tensor, starts: Tensor) -> list[Tensor]:
+        """(B, pools * filters) for each size of regions, with the compiled loops."""
+        found = []
+        for size, weight, bias in zip(self._chosen["regions"], self.weights, self.biases, strict=True):
+            table, words = weight, tokens
+            if torch.is_grad_enabled():
+                table, names = _used(weight, F.pad(tokens, (0, 1), value=PADDING))
+                words = names[tokens]
+            how = (words, starts, size, self._chosen["pools"], self._chosen["pooling"] == "average")
+            kept: Tensor = _Slide.apply(table, bias, *how)  # type: ignore[no-untyped-call]
+            found.append(kept.flatten(1))
+        return found
+
+    def _summed(self, tokens: Tensor, starts: Tensor) -> list[Tensor]:
+        """The same on any device, as sums over tables of regions."""
+        before = _same_before(tokens, starts)
         tokens = F.pad(tokens, (0, 1), value=PADDING)
         many = max(1, _CHUNK // (self._chosen["filters"] * self._chosen["max_words"]))
-        parts = [_part(tokens, before, batch.starts[i : i + many + 1]) for i in range(0, len(batch), many)]
+        parts = [_part(tokens, before, starts[i : i + many + 1]) for i in range(0, len(starts) - 1, many)]
         found = []
         for size, weight, bias in zip(self._chosen["regions"], self.weights, self.biases, strict=True):
             table, names = _used(weight, tokens) if torch.is_grad_enabled() else (weight, None)
             answers = [self._pooled(part, table, bias, size, names) for part in parts]
             found.append(torch.cat(answers) if answers else weight.new_zeros(0, self._chosen["pools"] * len(bias)))
-        vectors: Tensor = self.dropout(torch.cat(found, dim=1))
-        return vectors
+        return found
 
     def _pooled(self, part: _Part, table: Tensor, bias: Tensor, size: int, names: Tensor | None) -> Tensor:
         """(b, pools * filters) for some documents and one size of regions."""
@@ -144,6 +162,46 @@ class BowCNN(TextEncoder):
             weight[PADDING] = 0
             weight[UNKNOWN] = 0
             nn.init.uniform_(bias, -bound, bound, generator=generator)
+
+
+def _slides(tokens: Tensor) -> bool:
+    """Whether the compiled loops can do it."""
+    return tokens.device.type == "cpu"
+
+
+class _Slide(torch.autograd.Function):
+    """(B, pools, filters) what the pools of each document keep: `hilap.encoders.sliding` as torch wants it."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, table: Tensor, bias: Tensor, words: Tensor, starts: Tensor, size: int, pools: int, average: bool
+    ) -> Tensor:
+        from hilap.encoders.sliding import pooled_regions
+
+        wanted = any(ctx.needs_input_grad)
+        n, filters = len(starts) - 1, len(bias)
+        rows = int((starts.diff() - size + 1).clamp_min(1).sum()) if wanted and average else 0
+        found = table.new_zeros(n, pools, filters)
+        passed = torch.empty(rows, filters, dtype=torch.bool)
+        best = torch.full((0 if average else n, pools, filters), -1, dtype=torch.int32)
+        pooled_regions(size, *_arrays(words, starts, table, bias, found, passed, best))
+        ctx.save_for_backward(words, starts, passed, best)
+        ctx.size, ctx.rows = size, len(table)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        from hilap.encoders.sliding import gradient_of_regions
+
+        words, starts, passed, best = ctx.saved_tensors
+        grad = grads[0].contiguous()
+        of_table, of_bias = grad.new_zeros(ctx.rows, grad.shape[2]), grad.new_zeros(grad.shape[2])
+        gradient_of_regions(ctx.size, *_arrays(words, starts, grad, passed, best, of_table, of_bias))
+        return of_table, of_bias, None, None, None, None, None
+
+
+def _arrays(*tensors: Tensor) -> list[Any]:
+    return [tensor.detach().contiguous().numpy() for tensor in tensors]
 
 
 @dataclass(frozen=True)
