@@ -6,12 +6,13 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow lint format speed clean help
+.PHONY: demo test test-slow lint format speed bench-quick clean help
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^PYTHON/q' Makefile
 	@echo "  make lint    ruff, mypy and the import contract; make format repairs what can be repaired"
 	@echo "  make speed   the speed benchmarks; make test-slow the slow tests; make clean removes the environment"
+	@echo "  make bench-quick  HiLAP against three baselines on FunCat, a few minutes; needs ../shared/data or HILAP_DATA"
 
 # One stamp for each thing installed: a changed pyproject.toml installs again, nothing else does.
 $(VENV)/.core: pyproject.toml
@@ -48,6 +49,9 @@ format: $(VENV)/.dev
 
 speed: $(VENV)/.test
 	$(BIN)/python benchmarks/speed.py all
+
+bench-quick: $(VENV)/.core
+	$(if $(HILAP_DATA),HILAP_DATA='$(HILAP_DATA)') $(BIN)/python benchmarks/quick.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

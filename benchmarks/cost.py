@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from plotting import FIGURES, panels, save
 from speed import _rates, label_sets, peak_megabytes
 
 from hilap.taxonomy import Taxonomy
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "cost.json"
-FIGURE = ROOT / "docs" / "figures" / "cost"
+FIGURE = FIGURES / "cost"
 STEPS, DIM, HIDDEN, WIDTH = 20, 300, 500, 50
 SIZES = (100, 1_000, 10_000, 100_000)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -126,14 +127,8 @@ def run() -> dict[str, Any]:
     return {"steps": STEPS, "hidden": HIDDEN, "width": WIDTH, "by_size": by_size, "by_batch": by_batch}
 
 
-def draw(found: dict[str, Any]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    matplotlib.rcParams.update({"svg.hashsalt": "hilap", "font.size": 9})
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), constrained_layout=True)
+def draw(found: dict[str, Any], path: Path = FIGURE) -> None:
+    figure, ((left, right),) = panels(1, 2, width=5, height=4)
     for way, colour in (("predict", "black"), ("learn", "0.55")):
         for dag, line, mark in ((False, "-", "o"), (True, "--", "s")):
             _line(left, found["by_size"], way, colour, line, mark, f"{way}, {'DAG' if dag else 'tree'}", dag=dag)
@@ -158,9 +153,7 @@ def draw(found: dict[str, Any]) -> None:
         axes.grid(True, which="major", linewidth=0.3)
         axes.legend(fontsize=7)
     left.set_xscale("log")
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(FIGURE.with_suffix(".svg"), metadata={"Date": None})
-    figure.savefig(FIGURE.with_suffix(".png"), dpi=150)
+    save(figure, path)
 
 
 def _line(

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
 
@@ -39,6 +42,7 @@ BASELINES = {
     "flat-half": "Flat network of the paper, 0.5",
     "conditional": "Conditional sigmoids, tuned",
     "c-hmcnn": "C-HMCNN, tuned",
+    "c-hmcnn-paper": "C-HMCNN as its authors train it, tuned",
     "hmcn": "HMCN-F, sum first, 0.5",
     "hmcn-original": "HMCN-F, sigmoids first, 0.5",
     "hmcn-tuned": "HMCN-F, sum first, tuned",
@@ -54,11 +58,36 @@ BASELINES = {
     "clus-hmc-ens": "Clus-HMC, 50 trees, tuned",
     "cssa": "CSSA, tuned",
 }
+ENCODERS = {  # the base models of Figure 3; the paper's own are the first three
+    "textcnn": "TextCNN",
+    "han": "HAN",
+    "bowcnn": "bow-CNN",
+    "default": "TF-IDF layers",
+    "static": "Static vectors",
+    "minilm": "MiniLM, frozen",
+}
+FRAMEWORKS = {"flat-half": "flat, 0.5", "flat": "flat, tuned", "sl": "HiLAP-SL", "hilap": "HiLAP"}
+BASES = {  # base model -> framework -> method
+    encoder: {framework: f"{encoder}-{framework}" for framework in FRAMEWORKS} for encoder in ENCODERS
+} | {"wide": {"flat-half": "svm-zero", "flat": "svm", "hilap": "hilap"}}
+BASE_NAMES = ENCODERS | {"wide": "Linear SVMs, the recommended preset's wide part"}
+BASE_METHODS = {
+    BASES[encoder][framework]: f"{name}, {words}"
+    for encoder, name in ENCODERS.items()
+    for framework, words in FRAMEWORKS.items()
+}
 NAMES = (
-    {"hilap": "HiLAP, recommended", "hilap-paper": "HiLAP, as in the paper"}
+    {"hilap": "HiLAP, recommended", "hilap-paper": "HiLAP, as in the paper", "hilap-quick": "HiLAP, quick"}
     | {method: name for method, name in ABLATION.items() if method != "hilap-paper"}
     | BASELINES
+    | BASE_METHODS
 )
+WHOLE = ("hilap", "hilap-paper", "hilap-quick", "hilap-nosl", "hilap-noflat")  # walks that were reinforced
+
+
+def is_hilap(method: str) -> bool:
+    """Whether it is HiLAP itself, whatever its encoder and losses; HiLAP-SL and the flat parts alone are not."""
+    return method in WHOLE or method.endswith("-hilap")
 
 
 @dataclass(frozen=True)
@@ -79,6 +108,35 @@ class Runs:
                 place = ".".join(keys)
                 raise HilapError(f"{self.name}/{self.method}: {place} must be a number, got {value!r}; run it again")
         return [] if any(value is None or math.isnan(value) for value in found) else [float(value) for value in found]
+
+    def numbers(self, *keys: str) -> NDArray[np.float64] | None:
+        """(seeds, n) what is kept as texts of numbers, such as counts; None where a seed has none (an older file)."""
+        found: list[Any] = list(self.records)
+        for key in keys:
+            found = [value.get(key) if isinstance(value, dict) else None for value in found]
+        if any(value is None for value in found):
+            return None
+        place = f"{self.name}/{self.method}: {'.'.join(keys)}"
+        try:
+            rows = [np.array(value.split(), dtype=np.float64) for value in found]
+        except (AttributeError, ValueError):
+            raise HilapError(f"{place} must be a text of numbers; run it again with --again") from None
+        if len({len(row) for row in rows}) > 1:
+            raise HilapError(f"{place} has different lengths for different seeds; run them again with --again")
+        return np.stack(rows)
+
+    def columns(self, place: Sequence[str], keys: Sequence[str]) -> dict[str, NDArray[np.float64]] | None:
+        """Several such texts of equal length, finite and not below 0 but for the NaN of an empty bin."""
+        found = {key: self.numbers(*place, key) for key in keys}
+        known = {key: values for key, values in found.items() if values is not None}
+        if len(known) < len(found):
+            return None
+        where = f"{self.name}/{self.method}: {'.'.join(place)}"
+        if len({values.shape for values in known.values()}) > 1:
+            raise HilapError(f"{where}: {', '.join(keys)} differ in length; run it again with --again")
+        if any(np.isinf(values).any() or (values < 0).any() for values in known.values()):
+            raise HilapError(f"{where} must be numbers of at least 0; run it again with --again")
+        return known
 
     @property
     def title(self) -> str:

@@ -6,6 +6,8 @@ Settings come from `settings/<method>.toml`: a table `all`, and one for each set
 on the validation split. The test split is opened only with `--test`; without it the result has validation scores alone
 and goes to `<seed>.valid.json`. `--models FOLDER` keeps the trained model, and `--test` later takes it from there if
 its settings are the same: so a model can be judged on validation documents first, and is not trained twice.
+In encoder options `data:` begins a path in the data directory, `package:` one in an installed package, and `cache:` one
+in `build/cache`, where vectors of texts are kept from run to run (what is kept there is not counted as time again).
 `--members FOLDER` takes the flat models of such a model, whose other settings may differ: the result is the same as
 without, in a fraction of the time; their share of the training time is added to that of the run.
 """
@@ -21,6 +23,7 @@ import resource
 import sys
 import time
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,8 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
+
+from curves import curves_of  # noqa: E402
 
 from hilap.corpus import Examples  # noqa: E402
 from hilap.corpus.datasets import DATASETS, load, load_folder  # noqa: E402
@@ -41,6 +46,7 @@ else:
     import tomli as tomllib
 
 DATA = Path(os.environ.get("HILAP_DATA", HERE.parent.parent / "shared" / "data"))
+CACHE = HERE.parent / "build" / "cache"
 NAMESPACES = ("GO0003674", "GO0005575", "GO0008150")  # every example of GO carries these three roots
 
 
@@ -60,6 +66,28 @@ def settings_of(method: str, name: str, changes: list[str]) -> dict[str, Any]:
         key, _, value = change.partition("=")
         settings[key] = tomllib.loads(f"value = {value}")["value"]
     return settings
+
+
+def located(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The settings with places for `data:`, `package:` and `cache:`, so that no file of settings names a machine's."""
+    options = settings.get("encoder_options")
+    if not options:
+        return settings
+    found = {key: _place(value, folder) if isinstance(value, str) else value for key, value in options.items()}
+    return {**settings, "encoder_options": found}
+
+
+def _place(value: str, folder: Path) -> str:
+    kind, mark, path = value.partition(":")
+    if mark and kind in ("data", "cache"):
+        return str((folder if kind == "data" else CACHE) / path)
+    if mark and kind == "package":
+        package, _, inside = path.partition("/")
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
+            raise SystemExit(f"the package {package} is not here; install it: pip install {package.replace('_', '-')}")
+        return str(Path(spec.origin).parent / inside)
+    return value
 
 
 def methods() -> list[str]:
@@ -85,7 +113,7 @@ def run(
     settings = settings_of(method, name, changes)
     model = None if models is None else models / name / method / str(seed)
     lender = None if members is None else members / name / method / str(seed)
-    made, trained = trained_model({**settings, "seed": seed}, parts, model, lender)
+    made, trained = trained_model({**settings, "seed": seed}, parts, model, lender, folder=folder)
     found: dict[str, Any] = {
         "set": name,
         "method": method,
@@ -134,7 +162,12 @@ def lent(lender: Path, data: dict[str, str]) -> tuple[Any, float]:
 
 
 def trained_model(
-    settings: dict[str, Any], parts: dict[str, Examples], model: Path | None, lender: Path | None = None
+    settings: dict[str, Any],
+    parts: dict[str, Examples],
+    model: Path | None,
+    lender: Path | None = None,
+    *,
+    folder: Path = DATA,
 ) -> tuple[Any, dict[str, Any]]:
     """The model, trained now or taken from where an earlier run has kept it, and what its training was."""
     kind = kind_of(settings)
@@ -152,7 +185,7 @@ def trained_model(
             raise SystemExit(f"--members: {settings['system']} has no flat models of HiLAP's; leave it out")
         helps["members"], before = lent(lender, facts["data"])
     began = time.perf_counter(), time.process_time()
-    given = {key: value for key, value in settings.items() if key != "system"}
+    given = {key: value for key, value in located(settings, folder).items() if key != "system"}
     made = kind(**given).fit(parts["train"], valid=parts["valid"], **helps)
     spent = time.perf_counter() - began[0], time.process_time() - began[1]
     packages = ("torch", "numpy", "scikit-learn")
@@ -191,11 +224,12 @@ def on_test(made: Any, parts: dict[str, Examples], found: dict[str, Any]) -> dic
         flat |= {f"rootless_{key}": _round(value.f1) for key, value in rest.items()}
     found["counts"] = counts_of(test.labels, predicted)
     found["counts"]["labels"] |= {"training": _text(counts), "level": _text(taxonomy.levels)}
+    found |= curves_of(test.labels, scores)
     return flat
 
 
 def counts_of(gold: Any, predicted: Any) -> dict[str, dict[str, str]]:
-    """What Figure 4 and tests of significance need: for each document and each label, how many were right, placed, gold.
+    """For Figure 4 and tests of significance: for each document and each label, how many were right, placed, gold.
 
     As texts of numbers: a list would be one line for each of thousands of numbers.
     """
