@@ -503,12 +503,16 @@ def at_a_terminal(words):
         running.kill()
 
 
+def _has_lines(path):
+    return path.exists() and path.stat().st_size > 0
+
+
 def test_ctrl_c_says_how_to_go_on_and_leaves_a_usable_checkpoint(call, files, model, tmp_path):
     out = tmp_path / "m"
     words = train_words(files, out, "--no-progress", "--set", "supervised_epochs=4000")
     deadline = time.monotonic() + 90
     with at_a_terminal(words) as running:
-        while not (out / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+        while not _has_lines(out / "log.jsonl") and time.monotonic() < deadline:  # behind the checkpoint
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=60)

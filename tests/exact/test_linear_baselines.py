@@ -514,3 +514,11 @@ def test_a_label_that_all_documents_have_is_as_good_as_the_root():
     other, _ = solved(coupled(below, Examples.of(below, sets, features=train.features)))
     np.testing.assert_allclose(dense(one), dense(other)[1:], atol=1e-5)
     assert dense(other)[0].tolist() == [0, 0, 0, 0, 0, ALWAYS]
+
+
+def test_a_dual_variable_of_the_logistic_loss_never_reaches_its_end():
+    for cost in (0.5, 1.0, 10.0):
+        for agreement in (-1000.0, -60.0, 60.0, 1000.0):
+            root = descent._logistic_root(1.0, agreement, 0.5 * cost, cost)
+            assert 0 < root < cost
+            assert 0 < descent._logistic_root(1.0, agreement, root, cost) < cost  # and the next visit starts from there

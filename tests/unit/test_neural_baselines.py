@@ -644,3 +644,19 @@ def test_the_max_constraint_holds_on_the_gene_ontology(data_folder):
     for label in np.random.default_rng(1).choice(len(taxonomy), 200, replace=False):
         members = reach.indices[reach.indptr[label] : reach.indptr[label + 1]]
         np.testing.assert_array_equal(found[:, label], values[:, members].max(1))
+
+
+def test_refit_trains_on_all_documents_for_as_many_epochs_as_were_best_and_keeps_thresholds():
+    train, valid = documents(n=60), documents(n=30, seed=7)
+    options = {"tune": "mean", "epochs": 4, "select": "au_prc"}
+    plain = make_one("c-hmcnn", **options).fit(*train, valid=valid)
+    anew = make_one("c-hmcnn", **options, refit=True).fit(*train, valid=valid)
+    assert np.array_equal(plain.thresholds_, anew.thresholds_)
+    assert plain.validation_.scores == anew.validation_.scores
+    both = np.concatenate([train[0], valid[0]]), [*train[1], *valid[1]]
+    by_hand = make_one("c-hmcnn", epochs=kept(plain)["epoch"], select="loss").fit(*both, valid=both)
+    assert kept(by_hand)["epoch"] == kept(plain)["epoch"]  # its loss falls to the end
+    same_weights(anew, by_hand)
+    assert np.isnan(both[0]).any()  # and their means are those of all documents
+    with pytest.raises(SettingError, match="refit must be true or false, got 3"):
+        CHMCNN(TREE, refit=3).check()

@@ -161,7 +161,8 @@ def _logistic_root(a: float, b: float, old: float, cost: float) -> float:
         if s < 1e-300:
             s = 1e-300
             break
-    return cost - s if upper else s
+    # Never the end itself, to which a smaller distance would be rounded: from there the next visit finds no number.
+    return cost - max(s, 1e-15 * cost) if upper else s
 
 
 @compiled

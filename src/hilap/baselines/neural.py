@@ -9,6 +9,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,6 +45,7 @@ SHARED: dict[str, Any] = {
     "clip": None,
     "patience": None,
     "select": "example_f1",
+    "refit": False,
     "features": ("mlp", {}),
     "texts": ("tfidf", {}),
 }
@@ -76,6 +78,7 @@ class NeuralBaseline(Baseline):
     resumable: ClassVar[bool] = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"default": {}}
     preset: str = "default"
+    refit: bool | None = None
 
     def __init__(
         self,
@@ -206,7 +209,28 @@ class NeuralBaseline(Baseline):
         self._note_width(train)
         self._learn(train, held_out, checkpoint=checkpoint, resume=resume)
         self._choose(train, held_out)
+        if self.setting("refit"):
+            self._learn_anew(Examples.join([train, held_out]))
         return self
+
+    def _learn_anew(self, examples: Examples) -> None:
+        """Train on all documents, for as many epochs as the best one on validation documents had behind it."""
+        best = max(self.history_, key=lambda record: (record["select"], -record["validation_loss"]))
+        course = replace(self._course(), epochs=best["epoch"], patience=None)
+        network = self._network(examples)
+        prepared = network.encoder.prepare(examples)
+        rising = count()
+
+        def loss(rows: NDArray[np.int64]) -> Tensor:
+            return network.head.loss(network(prepared.batch(rows)), _dense(examples, rows))
+
+        def judge() -> dict[str, float]:  # nothing is held out any more: the last epoch is the one to keep
+            return {"select": next(rising), "validation_loss": 0.0}
+
+        learning = Learning(network, course, phase=f"{self.kind} anew", documents=len(examples), loss=loss, judge=judge)
+        with counting("epochs on all documents", course.epochs, shown=self.progress) as advance:
+            learning.run(advance=advance)
+        self.network_ = network.eval()
 
     def _learn(
         self, train: Examples, valid: Examples, *, checkpoint: str | Path | None = None, resume: bool = False
