@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ from hilap.corpus import Examples
 from hilap.encoders import Encoder, TfIdf, make
 from hilap.encoders.base import checked_options
 from hilap.errors import HilapError, ModelError, SettingError, did_you_mean
-from hilap.inputs import check_taxonomy, examples_of, with_validation
+from hilap.inputs import check_streamed, check_taxonomy, examples_of, with_validation
+from hilap.label_text import check_encoder, label_rows
 from hilap.metrics.counts import document_counts
 from hilap.metrics.flat import example, f1_from_counts
 from hilap.metrics.report import report
@@ -68,6 +69,11 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `paper`, `original` (the published code's ingredients) or `residual` (ours).
     wide_options
         Settings of the TF-IDF rows of the wide part, as for the encoder `tfidf` (`max_words`, `bigrams`, ...).
+    label_text
+        What labels are called (their names, and those above them). True: words that a document shares with it speak for
+        the label, in the wide part. `start`: the label embeddings of the policy and the label weights of the flat head
+        start at what the encoder makes of it. `tied`: they stay tied to that while all of it learns. For labels with
+        few training documents, or none; `start` and `tied` need an encoder that reads texts.
     output
         What `predict` returns: an `indicator` matrix, or `labels`.
     progress
@@ -123,7 +129,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         wide: bool | None = None,
         wide_strength: float | None = None,
         wide_options: Mapping[str, Any] | None = None,
-        label_text: bool | None = None,
+        label_text: bool | str | None = None,
         max_steps: int | None = None,
         select: str | None = None,
         validation_share: float | None = None,
@@ -225,7 +231,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Texts, a feature matrix (dense with NaN where a value is missing, or sparse), `Examples` or a `Corpus`.
+            Texts, a feature matrix (dense with NaN where a value is missing, or sparse), `Examples` or a `Corpus`. A
+            corpus of texts that is too large for memory comes as `corpus.load(memory="500MB")`.
         y
             A collection of labels for each document, or an indicator matrix. None where X brings its labels.
         valid
@@ -243,7 +250,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         train = examples_of(X, y, self.taxonomy)
         check_taxonomy(train, self.taxonomy)
         policy, settings, decode = self._settings(text=train.features is None)
+        check_streamed(train, policy, settings)
         train, held_out = with_validation(train, valid, share=settings.validation_share, seed=settings.seed)
+        check_streamed(held_out, policy, settings)
         fixed = decode.threshold if settings.variant == "flat" and decode.tune is None else None
         walks = settings.variant == "hilap"
         run = self._learn(
@@ -280,7 +289,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 faults.append(fault)
         if len(faults) == len(kinds):
             raise faults[-1]
-        self._settings(text=True)
+        _, settings, _ = self._settings(text=True)
+        if self.encoder is not None and not isinstance(settings.label_text, bool):
+            check_encoder(make(self.encoder, **(options or {})), settings.label_text)
         return self
 
     def _learn(
@@ -301,6 +312,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         default = DEFAULT_ENCODERS["texts" if train.features is None else "features"]
         encoder = self.encoder or ("none" if settings.wide else default)
         made = make(encoder, **(self.encoder_options or {}))
+        if not isinstance(settings.label_text, bool):
+            check_encoder(made, settings.label_text)
         first = copy.deepcopy(made).fit(train, generator=generator)
         encoders = [first, *(first.sibling(train, generator=generator) for _ in range(settings.members - 1))]
         with torch.random.fork_rng(
@@ -308,6 +321,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ):  # layers draw weights when made; they are drawn again from the generator
             wide = self._wide(train) if settings.wide else None
             network = Network(train.taxonomy, encoders, policy, generator, wide)
+        if not isinstance(settings.label_text, bool):
+            rows = label_rows(train.taxonomy, network.encoder, train.features)
+            network.call_labels(rows, settings.label_text, generator)
         data, held_out = (TrainingData(part, network) for part in (train, valid))
         run = plan(train.taxonomy, network, data, held_out, settings, threshold=threshold, tune=tune)
         if members is not None:
@@ -332,6 +348,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         finally:
             for listener in listeners:
                 listener.close()
+        network.fold()
         self.network_, self.taxonomy_ = network, train.taxonomy
         self._note_width()
         self.policy_settings_, self.train_settings_ = policy, settings
@@ -345,7 +362,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Give the members of this classifier to a run, which then need not train them."""
         self._check_fitted()
         alike = ("flat_epochs", "folds", "repeats", "pool_validation", "batch_size", "learning_rate", "weight_decay")
-        for name in (*alike, "seed"):
+        for name in (*alike, "label_text", "seed"):
             ours, theirs = getattr(self.train_settings_, name), getattr(settings, name)
             if ours != theirs:
                 raise SettingError(
@@ -353,8 +370,15 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
         if self.fingerprints_ != (run.train.fingerprint, run.valid.fingerprint) or self.taxonomy_ != run.taxonomy:
             raise SettingError("members were trained on other documents or labels; give the same")
+        if settings.label_text == "tied" and settings.folds == 1:
+            raise SettingError(
+                "members tied to label texts go on learning with the policy unless folds is above 1; train them anew"
+            )
+        run.network.fold_members()  # theirs have no label texts any more
         try:
-            run.network.members.load_state_dict(self.network_.members.state_dict())
+            for mine, theirs in zip(run.network.members, self.network_.members, strict=True):
+                for part in ("encoder", "head"):
+                    getattr(mine, part).load_state_dict(getattr(theirs, part).state_dict())
         except RuntimeError:
             raise SettingError("members have other encoders; give the same encoder and encoder_options") from None
         for phase in run.phases:
@@ -562,7 +586,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _sets(self, examples: Examples, honest: torch.Tensor | None = None) -> sparse.csr_array:
         """(n, L) the predicted sets."""
-        blocks = [self._placed(seen, documents)[:n] for seen, documents, n in self.documents(examples, honest)]
+        blocks = (self._placed(seen, documents)[:n] for seen, documents, n in self.documents(examples, honest))
         return _indicator(blocks, len(self.taxonomy_))
 
     def _placed(self, seen: Any, documents: Any) -> torch.Tensor:
@@ -664,9 +688,10 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Step(at, name[decision.action], chances[decision.action], options)
 
 
-def _indicator(blocks: Sequence[torch.Tensor], n_labels: int) -> sparse.csr_array:
-    found = torch.cat([*blocks]).numpy() if blocks else np.zeros((0, n_labels), dtype=bool)
-    return sparse.csr_array(found.astype(np.int32))
+def _indicator(blocks: Iterable[torch.Tensor], n_labels: int) -> sparse.csr_array:
+    """(n, L) the sets of all blocks; never all of them as one dense matrix, which may be larger than memory."""
+    rows = [sparse.csr_array(block.numpy().astype(np.int32)) for block in blocks]
+    return sparse.vstack(rows, format="csr") if rows else sparse.csr_array((0, n_labels), dtype=np.int32)
 
 
 def _stacked(blocks: Sequence[NDArray[np.float32]], n_labels: int) -> NDArray[np.float32]:

@@ -11,7 +11,9 @@ from scipy import sparse
 
 from hilap.corpus import Corpus, Examples
 from hilap.corpus.splits import split_rows
+from hilap.corpus.stored import StoredExamples
 from hilap.errors import SettingError
+from hilap.settings import PolicySettings, TrainSettings
 from hilap.taxonomy import Taxonomy
 
 
@@ -56,6 +58,22 @@ def check_taxonomy(examples: Examples, taxonomy: Taxonomy | None) -> None:
             f"the documents have labels of {examples.taxonomy!r}, but the classifier's are of {taxonomy!r}; "
             "read the documents with the classifier's taxonomy"
         )
+
+
+def check_streamed(examples: Examples, policy: PolicySettings, settings: TrainSettings) -> None:
+    """Require of documents that lie on disk that nothing will be made of all of them at once in memory."""
+    if not isinstance(examples, StoredExamples):
+        return
+    for name, value, needed in (
+        ("wide", settings.wide, False),
+        ("folds", settings.folds, 1),
+        ("sees", policy.sees, "document"),
+    ):
+        if value != needed:
+            raise SettingError(
+                f"{name} must be {needed!r} for documents that are over the memory limit, got {value!r}: it takes "
+                "scores of all documents and labels in memory; change it, or give more memory"
+            )
 
 
 def with_validation(train: Examples, valid: Any, *, share: float, seed: int) -> tuple[Examples, Examples]:
@@ -133,4 +151,4 @@ def _indicator(taxonomy: Taxonomy, y: Any) -> sparse.csr_array:
     raise SettingError(f"y must be label sets or an indicator matrix, got {type(y).__name__}")
 
 
-__all__ = ["check_taxonomy", "examples_of", "with_validation"]
+__all__ = ["check_streamed", "check_taxonomy", "examples_of", "with_validation"]

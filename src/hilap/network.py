@@ -11,7 +11,8 @@ the paper leaves to alpha, so that alpha = 1 means the same for every taxonomy.
 
 A network has one *member* (encoder and flat head), or with cross-fitting several: each has not seen one part of the
 training documents, so their scores of these are honest, and the mean of all of them scores new documents. A linear
-*wide* part (`hilap.wide`) may add its logits to theirs.
+*wide* part (`hilap.wide`) may add its logits to theirs. The weights of labels may be tied to what labels are called
+(`hilap.label_text`) while the network is trained.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hilap.corpus import Examples
 from hilap.decoding import Coherence, Lifting
 from hilap.encoders import Encoder, Prepared
 from hilap.errors import SettingError
+from hilap.label_text import Called, Tie, Way, drawn_map, gains
 from hilap.policy import EXAMPLE_F1, Documents, FirstGreedy, Policy, Score, returns, sampler
 from hilap.products import linear, sigmoid
 from hilap.settings import PolicySettings
@@ -48,10 +50,14 @@ class Member(nn.Module):
         bound = encoder.dim**-0.5
         for parameter in self.head.parameters():
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        self.called: Called | None = None
+        self.tie: Tie | None = None  # of the head's weight to what labels are called
 
     def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
         """(B, D) embeddings and (B, L) flat logits, those of a wide part not counted in."""
         embeddings = self.encoder(batch.deep if isinstance(batch, Both) else batch)
+        if self.called is not None and self.tie is not None:
+            self.tie.renew(self.head, self.called(self.encoder))
         return embeddings, linear(embeddings, self.head.weight, self.head.bias)
 
 
@@ -61,6 +67,7 @@ class Seen:
 
     embeddings: Tensor | None  # (B, D) e_d of the first member; None where the scores are fixed by cross-fitting
     flat: Tensor  # (B, L) flat logits, the mean of the members'
+    labels: Tensor | None = None  # (L, D) label texts, encoded with the batch, where labels are tied to them
 
 
 class Network(nn.Module):
@@ -125,6 +132,8 @@ class Network(nn.Module):
         self.register_buffer("seen_mean", torch.zeros(0 if settings.sees == "document" else width))
         self.register_buffer("seen_scale", torch.ones_like(self.seen_mean))
         self.register_buffer("shortfall", torch.zeros(len(taxonomy) if settings.residual else 0))
+        self.start_scale = settings.start_scale
+        self.tie: Tie | None = None  # of the policy's labels to what they are called
 
     @property
     def encoder(self) -> Encoder:
@@ -136,7 +145,9 @@ class Network(nn.Module):
         """Encode a batch, once."""
         seen = [member(batch) for member in self.members]
         flat = seen[0][1] if len(seen) == 1 else torch.stack([logits for _, logits in seen]).mean(0)
-        return Seen(seen[0][0], flat if self.wide is None else flat + self.wide(batch.wide))
+        called = self._members()[0].called
+        labels = None if called is None else called.latest
+        return Seen(seen[0][0], flat if self.wide is None else flat + self.wide(batch.wide), labels)
 
     def prepare(self, examples: Examples) -> Prepared:
         """A block of documents, ready to be cut into batches."""
@@ -145,6 +156,8 @@ class Network(nn.Module):
 
     def documents(self, seen: Seen, bias: Tensor | None = None) -> Documents:
         """The batch ready for walking."""
+        if self.tie is not None:
+            self.tie.renew(self.policy, self._called() if seen.labels is None else seen.labels)
         if self.sees == "document":
             state = seen.embeddings
         else:
@@ -162,6 +175,52 @@ class Network(nn.Module):
             return flat if self.lifting is None else self.lifting(flat + own) - own, bias
         labels, stop = bias[: self.policy.stop], bias[self.policy.stop :]
         return self.lifting(flat + own + labels) - own, torch.cat([torch.zeros_like(labels), stop])
+
+    def call_labels(self, rows: Prepared, way: Way, generator: torch.Generator) -> None:
+        """Let the weights of labels start at, or be tied to, what labels are called.
+
+        Parameters
+        ----------
+        rows
+            The label texts, prepared by the network's encoder (`hilap.label_text.label_rows`).
+        way
+            `start` or `tied`. Heads beside a wide part start at zero in any case.
+        generator
+            Draws the map to the policy's labels.
+        """
+        n_labels, width = self.policy.n_labels, self.policy.label.shape[1]
+        for member in self._members():
+            member.called = Called(rows, member.encoder)
+            member.tie = Tie(member.head, "weight", gains(member.encoder.dim, zero=self.wide is not None), n_labels)
+        map_ = drawn_map(self.encoder.dim, width, scale=self.start_scale, generator=generator)
+        self.tie = Tie(self.policy, "label", map_, n_labels)
+        if way == "start":
+            self.fold()
+
+    def fold(self) -> None:
+        """Make weights that are tied to label texts plain ones, of the same value. Nothing is left of the texts."""
+        if self.tie is not None:
+            self.tie.fold(self.policy, self._called())
+            self.tie = None
+        self.fold_members()
+
+    def fold_members(self) -> None:
+        """The same of the heads alone."""
+        for member in self._members():
+            if member.tie is not None and member.called is not None:
+                member.tie.fold(member.head, member.called.still(member.encoder))
+                member.called.forget()
+            member.tie = None
+            member.called = None if self.tie is None else member.called
+
+    def _members(self) -> list[Member]:
+        return [member for member in self.members if isinstance(member, Member)]
+
+    def _called(self) -> Tensor:
+        """(L, D) label texts, encoded by the first member without gradients."""
+        first = self._members()[0]
+        assert first.called is not None  # noqa: S101 - what is tied was called
+        return first.called.still(first.encoder)
 
     @property
     def scaled(self) -> bool:

@@ -103,7 +103,9 @@ class TrainSettings(Settings):
     pool_validation: bool = False  # members learn from validation documents too, which are judged by those that did not
     wide: bool = False  # a linear TF-IDF part whose logits are added to the flat ones (ours)
     wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
-    label_text: bool = False  # words that a document shares with a label's name and path speak for it (needs wide)
+    # What labels are called: True lets the wide part count words shared with it; start and tied let labels' weights
+    # start at, or be tied to, what the encoder makes of it (ours).
+    label_text: bool | Literal["start", "tied"] = False
     max_steps: int | None = None  # None: mean + 3 standard deviations of the labels per document
     select: Literal["example_f1", "micro_f1", "macro_f1", "mean", "balanced"] = "example_f1"  # chooses the epoch
     validation_share: float = 0.1  # held out of the training documents where no validation documents are given
@@ -140,9 +142,12 @@ class TrainSettings(Settings):
         cross_fitted = self.folds > 1 or not self.pool_validation
         require(cross_fitted, "pool_validation", "false unless folds is above 1", self.pool_validation)
         require(self.folds > 1 or not self.wide, "wide", "false unless folds is above 1", self.wide)
-        require(self.wide or not self.label_text, "label_text", "false unless wide is true", self.label_text)
+        good = isinstance(self.label_text, bool) or self.label_text in ("start", "tied")
+        require(good, "label_text", "true, false, 'start' or 'tied'", self.label_text)
+        without = self.wide or self.label_text is not True
+        require(without, "label_text", "false, 'start' or 'tied' unless wide is true", self.label_text)
         _number("wide_strength", self.wide_strength, 1e-6, 1e6)
-        for name in ("standardise_returns", "stay", "pool_validation", "wide", "label_text"):
+        for name in ("standardise_returns", "stay", "pool_validation", "wide"):
             _truth(name, getattr(self, name))
         self._check_rewards()
 

@@ -8,9 +8,9 @@ An SVM separates its own training documents nearly perfectly, so everything that
 SVMs that have not seen the document: there is one SVM for each fold (`cross_fit`). New documents get the mean of all,
 which is one linear model again.
 
-Labels have words too: with `label_text` the likeness of a document to a label's name and path (their TF-IDF rows
-multiplied) is a second voice beside the margin, with a slope of its own. It is linear in the document's row as well, so
-it costs nothing later, and it speaks for labels that no training document has.
+Labels have words too: with `label_text` the likeness of a document to a label's name, definition and path (their TF-IDF
+rows multiplied) is a second voice beside the margin, with a slope of its own. It is linear in the document's row as
+well, so it costs nothing later, and it speaks for labels that no training document has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from hilap.corpus import Examples
 from hilap.encoders import Prepared, TfIdf
 from hilap.encoders.rows import SparseBatch, SparseRows
 from hilap.errors import SettingError
-from hilap.taxonomy import Taxonomy
 
 MOST_WEIGHTS = 500_000_000  # 2 GB
 NEVER, ALWAYS = -1.0, 1.0  # the margins of a label that no training document has, or all have
@@ -192,16 +191,4 @@ def _platt(
     return slopes[0], slopes[1], float(fitted.intercept_[0])
 
 
-def label_texts(taxonomy: Taxonomy) -> list[str]:
-    """What each label is called: the names on the way to it, and its own.
-
-    Examples
-    --------
-    >>> label_texts(Taxonomy.of({"Food": [], "Craft Beer": ["Food"]}))
-    ['Food', 'Food Craft Beer']
-    """
-    names = dict(zip(taxonomy.labels, taxonomy.names, strict=True))
-    return [" ".join(names[label] for label in (*taxonomy.ancestors(label), label)) for label in taxonomy.labels]
-
-
-__all__ = ["Both", "BothRows", "Margins", "Wide", "cross_fit", "label_texts"]
+__all__ = ["Both", "BothRows", "Margins", "Wide", "cross_fit"]

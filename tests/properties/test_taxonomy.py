@@ -28,8 +28,9 @@ def taxonomies(draw, max_labels: int = 10, min_labels: int = 0) -> Taxonomy:
         for i, label in enumerate(labels)
     }
     names = {label: draw(st.text(max_size=6)) for label in labels}
+    definitions = {label: draw(st.text(max_size=6)) for label in labels}
     order = draw(st.permutations(labels))
-    return Taxonomy.of({label: parents[label] for label in order}, names)
+    return Taxonomy.of({label: parents[label] for label in order}, names, definitions=definitions)
 
 
 @st.composite
@@ -46,6 +47,10 @@ def parents_of(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
 
 def names_of(taxonomy: Taxonomy) -> dict[str, str]:
     return dict(zip(taxonomy.labels, taxonomy.names, strict=True))
+
+
+def definitions_of(taxonomy: Taxonomy) -> dict[str, str]:
+    return dict(zip(taxonomy.labels, taxonomy.definitions, strict=True))
 
 
 @given(with_sets())
@@ -115,25 +120,27 @@ def test_json_and_back_is_the_same_taxonomy(taxonomy):
 def test_the_fingerprint_does_not_know_the_order(taxonomy, chance: random.Random):
     order = list(taxonomy.labels)
     chance.shuffle(order)
-    other = Taxonomy.of({label: taxonomy.parents(label)[::-1] for label in order}, names_of(taxonomy))
+    above = {label: taxonomy.parents(label)[::-1] for label in order}
+    other = Taxonomy.of(above, names_of(taxonomy), definitions=definitions_of(taxonomy))
     assert other.fingerprint == taxonomy.fingerprint
     assert other.canonical() == taxonomy.canonical()
     assert (other == taxonomy) == (list(taxonomy.labels) == order)
 
 
 @given(taxonomies(min_labels=1), st.data())
-def test_the_fingerprint_knows_every_name_edge_label_and_alias(taxonomy, data):
+def test_the_fingerprint_knows_every_name_definition_edge_label_and_alias(taxonomy, data):
     label = data.draw(st.sampled_from(taxonomy.labels))
-    parents, names = parents_of(taxonomy), names_of(taxonomy)
+    parents, names, definitions = parents_of(taxonomy), names_of(taxonomy), definitions_of(taxonomy)
     new = "".join(taxonomy.labels) + "!"
     others = [
-        Taxonomy.of(parents, {**names, label: names[label] + "!"}),
-        Taxonomy.of({**parents, new: []}, names),
-        Taxonomy.of({**parents, new: [label]}, names),
-        Taxonomy.of(parents, names, aliases={new: label}),
+        Taxonomy.of(parents, {**names, label: names[label] + "!"}, definitions=definitions),
+        Taxonomy.of(parents, names, definitions={**definitions, label: definitions[label] + "!"}),
+        Taxonomy.of({**parents, new: []}, names, definitions=definitions),
+        Taxonomy.of({**parents, new: [label]}, names, definitions=definitions),
+        Taxonomy.of(parents, names, aliases={new: label}, definitions=definitions),
     ]
     if parents[label]:
-        others.append(Taxonomy.of({**parents, label: parents[label][1:]}, names))
+        others.append(Taxonomy.of({**parents, label: parents[label][1:]}, names, definitions=definitions))
     assert len({taxonomy.fingerprint, *(other.fingerprint for other in others)}) == 1 + len(others)
     assert all(other != taxonomy for other in others)
 
@@ -142,15 +149,18 @@ def test_the_fingerprint_knows_every_name_edge_label_and_alias(taxonomy, data):
 def test_extending_keeps_every_index(taxonomy, data):
     new = "".join(taxonomy.labels) + "!"
     below = data.draw(st.lists(st.sampled_from(taxonomy.labels), unique=True, max_size=2))
-    longer = taxonomy.extended({new: below}, {new: "New"})
+    longer = taxonomy.extended({new: below}, {new: "New"}, {new: "What is new."})
     assert longer.labels == (*taxonomy.labels, new)
     assert longer.names == (*taxonomy.names, "New")
+    assert longer.definitions == (*taxonomy.definitions, "What is new.")
     assert {**parents_of(taxonomy), new: longer.parents(new)} == parents_of(longer)
     assert set(longer.parents(new)) == set(below)
 
 
 def drafts_of(taxonomy: Taxonomy) -> Draft:
-    entries = [Entry(x, taxonomy.name(x), taxonomy.parents(x), i + 1) for i, x in enumerate(taxonomy)]
+    entries = [
+        Entry(x, taxonomy.name(x), taxonomy.parents(x), i + 1, taxonomy.definition(x)) for i, x in enumerate(taxonomy)
+    ]
     return Draft("file", "jsonl", entries)
 
 

@@ -14,26 +14,29 @@ from hilap.errors import HilapError, TaxonomyError
 from hilap.taxonomy.formats.holding import depth_first
 from hilap.taxonomy.graph import Taxonomy
 from hilap.taxonomy.readers import FORMATS, read, read_draft, write
-from tests.strategies import path_trees, taxonomies, texts, words
+from tests.strategies import path_trees, prose, taxonomies, texts, words
 
 VALID = {
-    "jsonl": '{"label": "a", "name": "A", "parents": []}\n{"label": "b", "parents": ["a"], "aliases": ["c"]}\n',
-    "json": '{"format": 1, "labels": [\n{"label": "a", "name": "A", "parents": []}], "aliases": {"c": "a"}}\n',
-    "edges": 'parent,child,name\n,a,A\na,b,"B, or b"\n',
+    "jsonl": '{"label": "a", "name": "A", "parents": [], "definition": "The first."}\n'
+    '{"label": "b", "parents": ["a"], "aliases": ["c"]}\n',
+    "json": '{"format": 1, "labels": [\n{"label": "a", "name": "A", "parents": [], "definition": "x"}], '
+    '"aliases": {"c": "a"}}\n',
+    "edges": 'parent,child,name,definition\n,a,A,\na,b,"B, or b","The ""second"",\nnot the first."\n',
     "children": "Root\ta\tb\na\tc\td\n",
     "paths": "# Google_Product_Taxonomy_Version: 2021-09-21\n1 - A\n3 - A > B\n5 - A > B > C\n",
-    "columns": "level 1\tlevel 2\nA\t\nA\tB\n\tC\n",
-    "nested-json": '[{"name": "A", "children": [{"name": "B", "id": 7}, "C"]}, {"D": {"E": null}}]',
-    "nested-yaml": "- name: A\n  children:\n  - B\n  - C: {D: ~, E: [F]}\n",
+    "columns": "level 1\tlevel 2\tdefinition\nA\t\tThe first.\nA\tB\n\tC\t\n",
+    "nested-json": '[{"name": "A", "definition": "x", "children": [{"name": "B", "id": 7}, "C"]}, {"D": {"E": null}}]',
+    "nested-yaml": "- name: A\n  definition: The first.\n  children:\n  - B\n  - C: {D: ~, E: [F]}\n",
     "indented": "A\n\tB\n\t\tC\nD\n",
     "rcv1": "parent: None  child: Root  child-description: Root\nparent: Root  child: CCAT  child-description: CORP\n",
     "yelp": '[{"alias": "food", "title": "Food", "parents": []}, {"alias": "bars", "title": "B", "parents": ["food"]}]',
     "clus": "@RELATION x\n@ATTRIBUTE f numeric\n@ATTRIBUTE class hierarchical 01,01/02,01/02/03\n@DATA\n1,01/02\n",
     "obo": "format-version: 1.2\n\n[Term]\nid: A:1\nname: one\nalt_id: A:9\n\n[Term]\nid: A:2\nis_a: A:1 ! one\n"
-    "relationship: part_of A:1 ! one\n",
+    'relationship: part_of A:1 ! one\ndef: "Not \\"one\\"." [X:1, X:2] {a="b"} ! two\n',
     "skos": (
         "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n@prefix : <http://x.org/> .\n"
-        ':a a skos:Concept ; skos:prefLabel "A"@en .\n:b a skos:Concept ; skos:broader :a .\n'
+        ':a a skos:Concept ; skos:prefLabel "A"@en ; skos:definition "The first."@en .\n'
+        ":b a skos:Concept ; skos:broader :a .\n"
     ),
     "mesh": "Eye;A01.456\nFace;A01\nHead;A02\nEye;A02.100\n",
     "iab": "Relational ID System\t\t\t\nUnique ID\tParent\tName\tTier 1\n1\t\tAutos\tAutos\n2\t1\tVans\tAutos\n",
@@ -44,7 +47,9 @@ RDF_XML = """<?xml version="1.0"?>
 </rdf:RDF>"""
 MESH_XML = """<?xml version="1.0"?>
 <DescriptorRecordSet><DescriptorRecord><DescriptorUI>D1</DescriptorUI><DescriptorName><String>Eye</String>
-</DescriptorName><TreeNumberList><TreeNumber>A01</TreeNumber></TreeNumberList></DescriptorRecord></DescriptorRecordSet>"""
+</DescriptorName><TreeNumberList><TreeNumber>A01</TreeNumber></TreeNumberList><ConceptList><Concept
+PreferredConceptYN="Y"><ScopeNote>What sees.</ScopeNote></Concept></ConceptList></DescriptorRecord>
+</DescriptorRecordSet>"""
 
 
 @pytest.fixture(scope="module")
@@ -140,30 +145,39 @@ def assert_same(taxonomy: Taxonomy, again: Taxonomy) -> None:
 
 @pytest.mark.parametrize("format", ["jsonl", "json"])
 @settings(max_examples=30)
-@given(taxonomy=taxonomies(labels=texts(), names=st.text(st.characters(exclude_categories=["Cc", "Cs"])), aliases=True))
+@given(
+    taxonomy=taxonomies(
+        labels=texts(),
+        names=st.text(st.characters(exclude_categories=["Cc", "Cs"])),
+        aliases=True,
+        definitions=prose(),
+    )
+)
 def test_our_own_formats_lose_nothing_and_are_recognised(format, file, taxonomy):
     write(taxonomy, file, format)
     assert_same(taxonomy, read(file))
     assert read_draft(file).format == format
 
 
-@pytest.mark.parametrize(
-    ("format", "options"),
-    [
-        ("edges", {}),
-        ("edges", {"delimiter": ","}),
-        ("edges", {"delimiter": ";", "direction": "child-parent"}),
-        ("edges", {"root": "Root"}),
-        ("yelp", {}),
-        ("rcv1", {}),
-    ],
-)
+@pytest.mark.parametrize("format", ["yelp", "rcv1"])
 @settings(max_examples=30)
 @given(taxonomy=taxonomies(labels=words(), names=texts()))
-def test_formats_for_dags_with_names_lose_nothing(format, options, file, taxonomy):
-    assume(written(taxonomy, file, format, **options))
+def test_formats_for_dags_with_names_lose_nothing(format, file, taxonomy):
+    assume(written(taxonomy, file, format))
     assert_same(taxonomy, read(file))
     assert read_draft(file).format == format
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"delimiter": ","}, {"delimiter": ";", "direction": "child-parent"}, {"root": "Root"}],
+)
+@settings(max_examples=30)
+@given(taxonomy=taxonomies(labels=words(), names=texts(), definitions=prose()))
+def test_edges_lose_neither_names_nor_definitions(options, file, taxonomy):
+    assume(written(taxonomy, file, "edges", **options))
+    assert_same(taxonomy, read(file))
+    assert read_draft(file).format == "edges"
 
 
 @pytest.mark.parametrize("format", ["children", "clus", "edges", "obo", "rcv1", "yelp"])
@@ -175,16 +189,24 @@ def test_formats_for_dags_of_ids_lose_nothing(format, file, taxonomy):
 
 
 @settings(max_examples=30)
-@given(taxonomy=taxonomies(labels=words(), names=texts(), aliases=True))
-def test_obo_keeps_aliases_and_odd_names(file, taxonomy):
+@given(taxonomy=taxonomies(labels=words(), names=texts(), aliases=True, definitions=prose()))
+def test_obo_keeps_aliases_odd_names_and_definitions(file, taxonomy):
     write(taxonomy, file, "obo")
     assert_same(taxonomy, read(file))
 
 
-@pytest.mark.parametrize("format", ["nested-json", "nested-yaml", "iab"])
 @settings(max_examples=30)
 @given(taxonomy=taxonomies(dag=False, labels=words(), names=texts()))
-def test_formats_for_trees_with_ids_lose_nothing(format, file, taxonomy):
+def test_the_iab_table_loses_nothing(file, taxonomy):
+    write(taxonomy, file, "iab")
+    assert_same(taxonomy, read(file))
+    assert read_draft(file).format == "iab"
+
+
+@pytest.mark.parametrize("format", ["nested-json", "nested-yaml"])
+@settings(max_examples=30)
+@given(taxonomy=taxonomies(dag=False, labels=words(), names=texts(), definitions=prose()))
+def test_nested_formats_lose_nothing(format, file, taxonomy):
     write(taxonomy, file, format)
     assert_same(taxonomy, read(file))
     assert read_draft(file).format == format
@@ -201,6 +223,15 @@ def test_formats_for_trees_of_paths_lose_nothing(format, file, taxonomy):
     assert read_draft(file).format == format
 
 
+@pytest.mark.parametrize("delimiter", ["\t", ",", ";"])
+@settings(max_examples=30)
+@given(taxonomy=path_trees(definitions=prose()))
+def test_columns_keep_definitions_in_one_of_their_own(delimiter, file, taxonomy):
+    write(taxonomy, file, "columns", delimiter=delimiter)
+    assert_same(taxonomy, read(file))
+    assert read_draft(file).format == "columns"
+
+
 @pytest.mark.parametrize("format", ["paths", "columns"])
 @settings(max_examples=30)
 @given(taxonomy=taxonomies(dag=False, labels=words(), names=texts()))
@@ -214,6 +245,8 @@ ODD = st.one_of(
     taxonomies(labels=texts(), names=texts(), max_labels=5),
     taxonomies(labels=texts(), max_labels=5),
     taxonomies(labels=texts(), dag=False, max_labels=5),
+    taxonomies(labels=texts(), dag=False, max_labels=5, definitions=prose()),
+    path_trees(max_labels=5, names=texts(max_size=5), definitions=prose()),
     path_trees(max_labels=5, names=texts(max_size=5)),
 )
 
@@ -228,8 +261,11 @@ def test_a_writer_refuses_what_it_would_lose(format, file, taxonomy):
 
 
 @settings(max_examples=25)
-@given(taxonomy=taxonomies(labels=texts(), names=words()), syntax=st.sampled_from(["turtle", "nt", "xml"]))
-def test_skos_with_notations_keeps_ids_of_any_kind(file, taxonomy, syntax):
+@given(
+    taxonomy=taxonomies(labels=texts(), names=words(), definitions=prose()),
+    syntax=st.sampled_from(["turtle", "nt", "xml"]),
+)
+def test_skos_with_notations_keeps_ids_and_definitions_of_any_kind(file, taxonomy, syntax):
     assume(written(taxonomy, file, "skos", ids="notation", base="http://x.org/", syntax=syntax))
     assert_same(taxonomy, read(file, "skos", ids="notation"))
     assert read_draft(file, ids="notation").format == "skos"

@@ -54,8 +54,8 @@ def test_jsonl_keeps_duplicates_unknown_parents_and_cycles(drafted):
 
 
 def test_jsonl_remarks_on_keys_that_are_not_read(drafted):
-    draft = drafted('{"label": "a", "name": "A", "parents": [], "definition": "x"}\n')
-    assert draft.remarks == [(1, "the key 'definition' is not read; a label has label, name, parents, aliases")]
+    draft = drafted('{"label": "a", "name": "A", "parents": [], "notes": "x"}\n')
+    assert draft.remarks == [(1, "the key 'notes' is not read; a label has label, name, parents, definition, aliases")]
 
 
 def test_hilap_json_is_read_with_lines(drafted):

@@ -90,10 +90,10 @@ class Maker:
     def __init__(self, longest: int | None = None, texts=TEXTS) -> None:
         self.longest, self.texts, self.made = longest, texts, 0
 
-    def __call__(self) -> TokenRows:
+    def __call__(self, block=None) -> TokenRows:
         self.made += 1
         return Vocabulary.most_frequent(self.texts, most=9, max_words=9).rows(
-            self.texts, max_words=9, longest_sentence=self.longest
+            self.texts if block is None else block, max_words=9, longest_sentence=self.longest
         )
 
 
@@ -115,6 +115,15 @@ def test_what_is_in_the_cache_is_mapped_and_not_made_again(tmp_path, longest):
         assert torch.equal(batch.tokens, Maker(longest)().batch(np.arange(5, 20)).tokens)
     assert make_rows.made == 1
     assert [path.suffix for path in (tmp_path / "new" / "folder").iterdir()] == [".tokens"]
+
+
+@pytest.mark.parametrize("longest", [None, 3])
+@pytest.mark.parametrize("size", [1, 7, 39, 40])
+def test_rows_made_block_by_block_are_those_made_at_once(tmp_path, monkeypatch, longest, size):
+    monkeypatch.setattr(token_cache, "_BLOCK", size)
+    make_rows = Maker(longest)
+    assert same(token_cache.cached_rows(tmp_path, TEXTS, [], make_rows), Maker(longest)())
+    assert make_rows.made == -(-len(TEXTS) // size)
 
 
 def test_anything_else_that_rows_depend_on_is_another_file(tmp_path):

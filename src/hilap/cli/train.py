@@ -74,10 +74,23 @@ def train(
     path_separator: PathSeparator = None,
     unknown: UnknownPolicy = Unknown.error,
     bad_lines: BadLinesPolicy = BadLines.error,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="What the documents may take in memory, such as 500MB; what is more is used from disk."),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --memory: a folder to keep documents in from run to run; "
+            "default: one beside the model, removed when that is written.",
+            show_default=False,
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Learn from a corpus and write a model. Ctrl-C is safe: --resume goes on after the last finished epoch."""
     from hilap.corpus import read
+    from hilap.corpus.stored import clear
     from hilap.saving import CHECKPOINT
 
     if resume and force:
@@ -85,6 +98,7 @@ def train(
     kind = _kind(method, resume=resume)
     options = {"encoder": encoder, "preset": preset, "seed": seed}
     classifier = kind(**gather(kind, config, options, set_)).check()
+    room = _working_folder(out, memory, work, method)
     _make_room(out, resume=resume, force=force)
     columns: dict[str, Any] = {
         "format": format,
@@ -97,13 +111,13 @@ def train(
         "bad_lines": bad_lines.value,
     }
     training = read(corpus, open_taxonomy(taxonomy, taxonomy_format), unknown=unknown.value, **columns)
-    documents = training.load()
+    documents = training.load(memory, room)
     _note_skipped(training)
     held_out = None
     if valid is not None:  # what training has not seen cannot be learned: such labels are dropped, not added
         columns["unknown"] = "error" if unknown is Unknown.error else "drop"
         validation = read(valid, documents.taxonomy, **columns)
-        held_out = widened(validation.load(), _width(documents))
+        held_out = widened(validation.load(memory, room), _width(documents))
         _note_skipped(validation)
     _make_folder(out)
     try:
@@ -120,6 +134,8 @@ def train(
         _say_how_to_resume(out)
         raise typer.Exit(INTERRUPTED) from None
     (out / CHECKPOINT).unlink(missing_ok=True)
+    if room is not None and work is None:
+        clear(room)
     _print_result(out, classifier, json)
 
 
@@ -135,6 +151,24 @@ def _kind(method: str, *, resume: bool) -> Any:
     if resume and not kind.resumable:
         raise SettingError(f"--resume: {method} is solved in one go, there is nothing to resume; leave it out")
     return kind
+
+
+def _working_folder(out: Path, memory: str | None, work: Path | None, method: str) -> Path | None:
+    """Where documents that are over the memory limit are kept; None where there is no limit."""
+    from hilap.corpus.stored import bytes_of, clear
+
+    if memory is None:
+        if work is not None:
+            raise SettingError("--work is where documents over a memory limit are kept; give --memory too")
+        return None
+    if method != HILAP:
+        raise SettingError(f"--memory: {method} learns from documents in memory; leave it out")
+    bytes_of(memory, "--memory")
+    if work is not None:
+        return work
+    folder = out.absolute().parent / f".{out.name}.work"
+    clear(folder, drafts=True)
+    return folder
 
 
 def _make_room(out: Path, *, resume: bool, force: bool) -> None:

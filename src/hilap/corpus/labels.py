@@ -84,6 +84,11 @@ class Resolver:
         self._ids.update({alias: self._ids[label] for alias, label in taxonomy.aliases.items()})
         self._memory = _Memory(self._ids, self._found_or_stranger)
 
+    @property
+    def rules(self) -> list[Any]:
+        """What decides, beside the taxonomy, which label is meant: plain values."""
+        return [list(self._separators), self._collect]
+
     def indices(self, given: list[Any]) -> list[int]:
         """The index of every given label."""
         memory = self._memory

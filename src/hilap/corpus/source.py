@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,13 @@ from hilap.errors import CorpusError, require
 from hilap.taxonomy.graph import Taxonomy
 
 
+class Origin(NamedTuple):
+    """Where the documents of a corpus come from, and what else decides how they are read."""
+
+    reader: Reader
+    rules: list[Any]  # plain values
+
+
 class Corpus:
     """Documents with labels, read lazily. Get one from `hilap.corpus.read`, or from memory with `Corpus.of`.
 
@@ -30,6 +38,8 @@ class Corpus:
         How the corpus is called in messages.
     report
         What happened in the latest reading: documents, skipped lines, dropped labels. It grows while reading.
+    origin
+        The reader behind it; None where there is none.
 
     Examples
     --------
@@ -48,10 +58,12 @@ class Corpus:
         make_blocks: Callable[[int, ReadReport], Iterator[Examples]],
         *,
         once: bool = False,
+        origin: Origin | None = None,
     ) -> None:
         self.taxonomy = taxonomy
         self.name = name
         self.report = ReadReport()
+        self.origin = origin
         self._make_blocks = make_blocks
         self._once = once
         self._begun = False
@@ -96,7 +108,8 @@ class Corpus:
         def read(size: int, report: ReadReport) -> Iterator[Examples]:
             return blocks(reader, resolver, Faults(bad_lines, report), size, close=close)
 
-        return cls(resolver.taxonomy, reader.name, read, once=reader.once)
+        origin = Origin(reader, [*resolver.rules, bad_lines, close])
+        return cls(resolver.taxonomy, reader.name, read, once=reader.once, origin=origin)
 
     def batches(self, size: int = 4096) -> Iterator[Examples]:
         """The documents in order, at most `size` at a time, labels closed upward. Every call opens the source anew."""
@@ -136,8 +149,22 @@ class Corpus:
         for block in self.batches():
             yield from block
 
-    def load(self) -> Examples:
-        """All documents at once."""
+    def load(self, memory: str | int | None = None, folder: str | Path | None = None) -> Examples:
+        """All documents at once.
+
+        Parameters
+        ----------
+        memory
+            How much they may take in memory, such as `"500MB"`; None for any amount. Where they take more, they are
+            written to a working folder once and used from there, to the same result: for texts only.
+        folder
+            The working folder, which stays, so that the corpus is not read again next time. None makes a temporary one.
+        """
+        if memory is not None:
+            from hilap.corpus import stored
+
+            return stored.load(self, memory, folder)
+        require(folder is None, "folder", "None where there is no limit of memory", folder)
         parts = list(self.batches(16_384))
         if not parts:  # only a corpus from memory may be empty
             return Examples(self.taxonomy, [], self.taxonomy.encode([]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import torch
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hilap.corpus.examples import Examples
+from hilap.corpus.mapped import Strings
 from hilap.errors import CorpusError, ModelError, SettingError, did_you_mean, require
 
 if TYPE_CHECKING:
@@ -157,11 +158,11 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     require(isinstance(value, str) and value in allowed, name, "one of " + ", ".join(map(repr, allowed)), value)
 
 
-def texts_of(examples: Examples, encoder: str) -> list[str]:
-    """The texts of a block, or an error where there are none."""
+def texts_of(examples: Examples, encoder: str) -> Sequence[str]:
+    """The texts of a block, or an error where there are none. They may lie on disk: go through them block by block."""
     if examples.texts is None:
         raise CorpusError(f"the {encoder} encoder reads texts, but these documents have none; use the mlp encoder")
-    return list(examples.texts)
+    return examples.texts if isinstance(examples.texts, Strings) else list(examples.texts)
 
 
 def features_of(examples: Examples, encoder: str) -> Any:

@@ -111,7 +111,9 @@ class Hashed(Encoder):
             raise CorpusError("the hashed encoder cannot learn from no texts; give it documents")
         self._build()
         if self.idf:
-            having = np.bincount(self._counts(texts).indices, minlength=self.features)
+            having = np.zeros(self.features, dtype=np.int64)
+            for block in _blocks(texts):
+                having += np.bincount(self._block(block).indices, minlength=self.features)
             self.idf_weight.copy_(torch.from_numpy(1 + np.log((1 + len(texts)) / (1 + having))))
         self.layers.draw(generator, first_bound=_FIRST_BOUND)
         return self

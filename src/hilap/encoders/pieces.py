@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hilap.corpus.mapped import positions
 from hilap.encoders.base import Rows
 from hilap.errors import ModelError, need
 
@@ -63,7 +64,7 @@ class PieceRows:
 
     def batch(self, rows: Rows) -> PieceBatch:
         """The pieces of these documents."""
-        chosen = np.arange(len(self))[np.asarray(rows, dtype=np.int64)]  # negative numbers and IndexError as in numpy
+        chosen = positions(rows, len(self))
         first, lengths = self.starts[chosen], self.lengths[chosen]
         taken = np.repeat(first - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
         return PieceBatch(torch.from_numpy(self.ids[taken].astype(np.int64)), torch.from_numpy(lengths))

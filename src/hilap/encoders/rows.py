@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from hilap.corpus.mapped import positions
 from hilap.encoders.base import Rows
 
 
@@ -49,14 +50,14 @@ class SparseRows:
 
     def __init__(self, matrix: sparse.csr_array) -> None:
         self.matrix = matrix
-        self._starts = matrix.indptr.astype(np.int64)
+        self._starts = matrix.indptr.astype(np.int64, copy=False)
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
     def batch(self, rows: Rows) -> SparseBatch:
         """The features of these documents."""
-        chosen = np.arange(len(self))[np.asarray(rows, dtype=np.int64)]  # negative numbers and IndexError as in numpy
+        chosen = positions(rows, len(self))
         first = self._starts[chosen]
         lengths = self._starts[chosen + 1] - first
         starts = np.concatenate([[0], np.cumsum(lengths)])

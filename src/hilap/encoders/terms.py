@@ -16,7 +16,8 @@ from scipy import sparse
 
 from hilap.encoders.tokens import words
 
-_BLOCK = 16_384  # texts at a time, to bound the memory that word numbers take
+_BLOCK = 4_096  # texts at a time, to bound the memory that word numbers take
+_TALLIES = 8  # of blocks, before they are added up
 _PAIR = 32  # the code of a word is its number b; of a pair of words, (a + 1) << 32 | b
 _UNKNOWN = -1
 
@@ -61,6 +62,8 @@ class Terms:
             found, docs = _numbered(block, max_words, lambda line: map(numbers.__getitem__, line))
             pairs, docs_of_pairs = _pairs_of(found, docs) if bigrams else (found[:0], docs[:0])
             tallies.append(_tally(np.concatenate([found, pairs]), np.concatenate([docs, docs_of_pairs])))
+            if len(tallies) == _TALLIES:
+                tallies = [_added_up(tallies)]
         codes, count, frequency = _added_up(tallies)
         vocabulary = [*numbers]
         kept = [

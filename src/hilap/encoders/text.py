@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from hilap.corpus.examples import Examples
+from hilap.corpus.mapped import Strings
 from hilap.encoders.base import Encoder, Json, check_truth, check_whole, checked_options, texts_of
 from hilap.encoders.glove import read_vectors
 from hilap.encoders.token_cache import cached_rows
@@ -99,15 +100,16 @@ class TextEncoder(Encoder):
         return self._vocabulary.words
 
     def prepare(self, examples: Examples) -> TokenRows:
-        """The texts as word numbers; from the cache, if there is one and they are in it."""
+        """The texts as word numbers; from the cache, if there is one and they are in it. Texts on disk bring one."""
         self.check_fitted()
         texts = texts_of(examples, self.name)
         max_words, longest = self._chosen["max_words"], self._longest_sentence()
 
-        def make() -> TokenRows:
-            return self._vocabulary.rows(texts, max_words=max_words, longest_sentence=longest)
+        def make(block: Sequence[str]) -> TokenRows:
+            return self._vocabulary.rows(block, max_words=max_words, longest_sentence=longest)
 
-        return cached_rows(self.cache, texts, [max_words, longest, self._vocabulary.words], make)
+        cache = texts.workplace.path if self.cache is None and isinstance(texts, Strings) else self.cache
+        return cached_rows(cache, texts, [max_words, longest, self._vocabulary.words], make)
 
     def settings(self) -> dict[str, Json]:
         """The constructor's arguments as plain values; where the cache is, is no matter of the model."""

@@ -3,6 +3,8 @@
 A file is named by a hash of everything that its content depends on (texts, words, settings, the version of the
 tokeniser), so it can be missing but never stale. It carries a hash of its content; one that is damaged is written
 anew. Files appear whole, so several processes may share a folder, and any file may be deleted at any time.
+
+Rows are made and written block by block: of texts that lie on disk themselves, no more than a block is in memory.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hilap.encoders.token_rows import TokenRows
 from hilap.encoders.tokens import VERSION
@@ -24,12 +26,17 @@ from hilap.files import writing
 
 FEWEST_DOCUMENTS = 1_024
 """Smaller blocks, such as those that predictions are made of, are tokenised faster than a file is written."""
-_MAGIC = b"hilap tokens 1\n\0"
+_BLOCK = 4_096  # texts whose rows are made at a time
+_CHUNK = 1 << 20  # bytes at a time
+_MAGIC = b"hilap tokens 2\n\0"
 _HEADER = len(_MAGIC) + 3 * 8 + 32  # magic; documents, tokens, whether there are sentences; hash of the rest
 
 
 def cached_rows(
-    folder: str | Path | None, texts: Sequence[str], depends_on: Sequence[Any], make: Callable[[], TokenRows]
+    folder: str | Path | None,
+    texts: Sequence[str],
+    depends_on: Sequence[Any],
+    make: Callable[[Sequence[str]], TokenRows],
 ) -> TokenRows:
     """The rows of these texts from the folder; where they are not there, made and put there.
 
@@ -42,18 +49,17 @@ def cached_rows(
     depends_on
         Everything else that decides what the rows are, as JSON can hold it.
     make
-        Makes the rows.
+        Makes the rows of a block of texts.
     """
     if folder is None or len(texts) < FEWEST_DOCUMENTS:
-        return make()
+        return make(texts)
     key = _key(texts, depends_on)
     path = _folder(folder) / f"{key.hex()}.tokens"
     found = _opened(path, key, len(texts))
     if found is not None:
         return found
-    rows = make()
-    _write(path, key, rows)
-    return _opened(path, key, len(texts)) or rows
+    _write(path, key, texts, make)
+    return _opened(path, key, len(texts)) or make(texts)  # where it was deleted meanwhile
 
 
 def _key(texts: Sequence[str], depends_on: Sequence[Any]) -> bytes:
@@ -89,31 +95,49 @@ def _opened(path: Path, key: bytes, n: int) -> TokenRows | None:
     end = _HEADER + 8 * (n + 1) + 4 * tokens + (tokens if sentences else 0)
     if documents != n or tokens < 0 or sentences not in (0, 1) or len(data) != end:
         return None
-    if head[-32:] != _seal(key, sizes, [data[_HEADER:]]):
-        return None
     after_starts = _HEADER + 8 * (n + 1)
     after_tokens = after_starts + 4 * tokens
+    digest = hashlib.blake2b(key=key, digest_size=32)
+    for part in (data[after_starts:], data[_HEADER:after_starts]):
+        for start in range(0, len(part), _CHUNK):
+            digest.update(part[start : start + _CHUNK].data)
+    if head[-32:] != _seal(digest, sizes):
+        return None
     begins = data[after_tokens:].view(np.bool_) if sentences else None
     return TokenRows(data[after_starts:after_tokens].view("<i4"), data[_HEADER:after_starts].view("<i8"), begins)
 
 
-def _write(path: Path, key: bytes, rows: TokenRows) -> None:
-    columns: list[NDArray[Any]] = [rows.starts.astype("<i8"), rows.tokens.astype("<i4")]
-    if rows.begins is not None:
-        columns.append(rows.begins)
-    sizes = [len(rows), len(rows.tokens), int(rows.begins is not None)]
-    with writing(path, "wb") as stream:
-        stream.write(_MAGIC + np.array(sizes, dtype="<i8").tobytes() + _seal(key, sizes, columns))
-        for column in columns:
-            stream.write(np.ascontiguousarray(column).data)
+def _write(path: Path, key: bytes, texts: Sequence[str], make: Callable[[Sequence[str]], TokenRows]) -> None:
+    """Make rows block by block and write them. Where sentences begin goes behind all tokens, and waits in a file."""
+    digest = hashlib.blake2b(key=key, digest_size=32)
+    lengths, sentences = [np.zeros(1, dtype="<i8")], 0
+    with writing(path, "wb") as stream, tempfile.TemporaryFile(dir=path.parent) as waiting:
+        stream.seek(_HEADER + 8 * (len(texts) + 1))
+        for start in range(0, len(texts), _BLOCK):
+            rows = make(texts[start : start + _BLOCK])
+            _put(stream, digest, rows.tokens.astype("<i4").tobytes())
+            lengths.append(np.diff(rows.starts))
+            if rows.begins is not None:
+                waiting.write(rows.begins.tobytes())
+                sentences = 1
+        waiting.seek(0)
+        while chunk := waiting.read(_CHUNK):
+            _put(stream, digest, chunk)
+        starts = np.cumsum(np.concatenate(lengths), dtype="<i8")
+        sizes = [len(texts), int(starts[-1]), sentences]
+        digest.update(starts.tobytes())
+        stream.seek(0)
+        stream.write(_MAGIC + np.array(sizes, dtype="<i8").tobytes() + _seal(digest, sizes) + starts.tobytes())
         stream.flush()
         os.fsync(stream.fileno())  # the name must not reach the disk before the content
 
 
-def _seal(key: bytes, sizes: Sequence[int], columns: Sequence[NDArray[Any]]) -> bytes:
-    """A hash of the content that no one can make who does not know the texts."""
-    digest = hashlib.blake2b(key=key, digest_size=32)
+def _put(stream: IO[bytes], digest: hashlib.blake2b, content: bytes) -> None:
+    stream.write(content)
+    digest.update(content)
+
+
+def _seal(digest: hashlib.blake2b, sizes: Sequence[int]) -> bytes:
+    """A hash of the content that no one can make who does not know the texts: tokens, sentences, starts, sizes."""
     digest.update(repr(list(sizes)).encode("ascii"))
-    for column in columns:
-        digest.update(np.ascontiguousarray(column).data)
     return digest.digest()

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hilap.corpus.mapped import positions
 from hilap.encoders.base import Rows
 
 
@@ -51,7 +52,7 @@ class TokenRows:
 
     def batch(self, rows: Rows) -> TokenBatch:
         """The words of these documents."""
-        chosen = np.arange(len(self))[np.asarray(rows, dtype=np.int64)]  # negative numbers and IndexError as in numpy
+        chosen = positions(rows, len(self))
         first = self.starts[chosen]
         lengths = self.starts[chosen + 1] - first
         starts = np.concatenate([[0], np.cumsum(lengths)])

@@ -20,6 +20,7 @@ class Entry:
     name: str
     parents: tuple[str, ...]
     line: int  # 0 where the format has no lines
+    definition: str = ""
 
 
 @dataclass(slots=True)
@@ -50,7 +51,7 @@ class Draft:
         if found:
             more = f" (and {len(found) - 1} more; see: hilap taxonomy check)" if len(found) > 1 else ""
             raise TaxonomyError(f"{found[0].where}: {found[0].message}{more}")
-        labels = [entry.label for entry in self.entries]
-        return Taxonomy(
-            labels, [entry.parents for entry in self.entries], [entry.name for entry in self.entries], self.aliases
-        )
+        entries = self.entries
+        labels, names = [entry.label for entry in entries], [entry.name for entry in entries]
+        definitions = [entry.definition for entry in entries]
+        return Taxonomy(labels, [entry.parents for entry in entries], names, self.aliases, definitions)

@@ -84,7 +84,7 @@ def svg(
     highlight: Collection[str] = (),
     title: str = "",
 ) -> str:
-    """A standalone SVG, left to right, one column a level; ids are tooltips. Equal input, equal bytes.
+    """A standalone SVG, left to right, one column a level; ids and definitions are tooltips. Equal input, equal bytes.
 
     A label stands in the column of its longest way from the start; edges from its other parents are dashed. The
     options are those of `tree`, with a title to print above.

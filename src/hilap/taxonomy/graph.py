@@ -1,7 +1,8 @@
 """The taxonomy: an immutable tree or DAG of labels, with sparse arrays inside.
 
-A label has a stable *id* (a string, unique) and a display *name* (free, may occur twice). The root is not a label: the
-labels without parents hang below it, at level 1. Sets of labels are Python collections of ids at the door and sparse
+A label has a stable *id* (a string, unique), a display *name* (free, may occur twice) and, where someone wrote one, a
+*definition*: prose that says what the label means, empty where there is none. The root is not a label: the labels
+without parents hang below it, at level 1. Sets of labels are Python collections of ids at the door and sparse
 indicator matrices inside: row = document, column = label, in the order of `Taxonomy.labels`.
 """
 
@@ -52,6 +53,7 @@ class Taxonomy:
         parents: Sequence[Iterable[str]],
         names: Sequence[str] | None = None,
         aliases: Mapping[str, str] | None = None,
+        definitions: Sequence[str] | None = None,
     ) -> None:
         self.labels: tuple[str, ...] = _strings(labels, "label ids")
         self.names: tuple[str, ...] = self.labels if names is None else _strings(names, "names")
@@ -60,6 +62,8 @@ class Taxonomy:
                 "labels, parents and names must be of one length, "
                 f"got {len(self.labels)}, {len(parents)} and {len(self.names)}"
             )
+        self.definitions: tuple[str, ...] = _definitions(definitions, len(self.labels))
+        """What each label means, on one line (`one_line`); empty where nobody said it."""
         self._index: dict[str, int] = {label: i for i, label in enumerate(self.labels)}
         if len(self._index) != len(self.labels):
             raise TaxonomyError(f"label {_first_repeated(self.labels)!r} is given twice; ids must be unique")
@@ -85,36 +89,49 @@ class Taxonomy:
         parents: Mapping[str, Iterable[str]],
         names: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] | None = None,
+        definitions: Mapping[str, str] | None = None,
     ) -> Taxonomy:
         """Build a taxonomy from a mapping of label id to the ids of its parents (none for a top label).
 
-        Labels that are only named as parents are an error: a typing mistake there would silently grow a new branch.
+        A label without a name is called by its id; one without a definition has an empty one. Labels that are only
+        named as parents are an error: a typing mistake there would silently grow a new branch.
+
+        Examples
+        --------
+        >>> taxonomy = Taxonomy.of({"A": [], "B": ["A"]}, definitions={"B": "What is not A."})
+        >>> taxonomy.definitions
+        ('', 'What is not A.')
         """
         labels = list(parents)
-        given = names or {}
-        unknown = [label for label in given if label not in parents]
-        if unknown:
-            raise TaxonomyError(f"a name is given for {unknown[0]!r}, which is not a label of the taxonomy")
-        return cls(labels, [parents[label] for label in labels], [given.get(label, label) for label in labels], aliases)
+        _check_given(names, definitions, parents, "which is not a label of the taxonomy")
+        called = [(names or {}).get(label, label) for label in labels]
+        meant = [definitions.get(label, "") for label in labels] if definitions else None
+        return cls(labels, [parents[label] for label in labels], called, aliases, meant)
 
-    def extended(self, parents: Mapping[str, Iterable[str]], names: Mapping[str, str] | None = None) -> Taxonomy:
+    def extended(
+        self,
+        parents: Mapping[str, Iterable[str]],
+        names: Mapping[str, str] | None = None,
+        definitions: Mapping[str, str] | None = None,
+    ) -> Taxonomy:
         """A new taxonomy with further labels behind the present ones, whose indices stay as they are."""
         for label in parents:
             if label in self:
                 raise TaxonomyError(f"label {label!r} is in the taxonomy already and cannot be added")
-        for label in names or {}:
-            if label not in parents:
-                raise TaxonomyError(f"a name is given for {label!r}, which is not among the labels to be added")
+        _check_given(names, definitions, parents, "which is not among the labels to be added")
         everything: dict[str, Iterable[str]] = {label: self.parents(label) for label in self.labels}
         everything.update(parents)
-        every_name = dict(zip(self.labels, self.names, strict=True)) | dict(names or {})
-        return Taxonomy.of(everything, every_name, {a: to for a, to in self.aliases.items() if a not in parents})
+        called = dict(zip(self.labels, self.names, strict=True)) | dict(names or {})
+        meant = dict(zip(self.labels, self.definitions, strict=True)) | dict(definitions or {})
+        aliases = {alias: label for alias, label in self.aliases.items() if alias not in parents}
+        return Taxonomy.of(everything, called, aliases, meant)
 
     def canonical(self) -> Taxonomy:
         """The same content with the labels in sorted order. Equal fingerprints have equal canonical forms."""
         labels = sorted(self.labels)
         above = [self.parents(label) for label in labels]
-        return Taxonomy(labels, above, [self.name(label) for label in labels], self.aliases)
+        names, definitions = [self.name(label) for label in labels], [self.definition(label) for label in labels]
+        return Taxonomy(labels, above, names, self.aliases, definitions)
 
     # -- single labels ----------------------------------------------------------------------------------------------
 
@@ -147,6 +164,10 @@ class Taxonomy:
     def name(self, label: str) -> str:
         """The display name of a label."""
         return self.names[self.index(label)]
+
+    def definition(self, label: str) -> str:
+        """What a label means, in prose; empty where nobody said it."""
+        return self.definitions[self.index(label)]
 
     def parents(self, label: str) -> tuple[str, ...]:
         """The ids of a label's parents; none for a top label."""
@@ -340,12 +361,13 @@ class Taxonomy:
     # -- identity ---------------------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        """Same labels in the same order (so that indicator matrices mean the same), same names, same edges."""
+        """Same labels in the same order (so that indicator matrices mean the same), names, definitions and edges."""
         if not isinstance(other, Taxonomy):
             return NotImplemented
         return (
             self.labels == other.labels
             and self.names == other.names
+            and self.definitions == other.definitions
             and self.aliases == other.aliases
             and np.array_equal(self.parent_matrix.indptr, other.parent_matrix.indptr)
             and np.array_equal(self.parent_matrix.indices, other.parent_matrix.indices)
@@ -360,11 +382,16 @@ class Taxonomy:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the content: ids, names and edges, whatever their order in the file."""
+        """A hash of the content: ids, names, definitions and edges, whatever their order in the file.
+
+        A label without a definition counts as it did before there were any, so older fingerprints stay true.
+        """
         digest = hashlib.sha256(b"hilap-taxonomy-1\n")
         for i in sorted(range(len(self)), key=self.labels.__getitem__):
             above = sorted(self.labels[p] for p in _row(self.parent_matrix, i))
-            digest.update(json.dumps([self.labels[i], self.names[i], above], ensure_ascii=True).encode() + b"\n")
+            meant = [self.definitions[i]] if self.definitions[i] else []
+            line = json.dumps([self.labels[i], self.names[i], above, *meant], ensure_ascii=True)
+            digest.update(line.encode() + b"\n")
         for alias, label in self.aliases.items():
             digest.update(json.dumps([alias, label], ensure_ascii=True).encode() + b"\n")
         return digest.hexdigest()
@@ -375,7 +402,7 @@ class Taxonomy:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Taxonomy:
-        """The taxonomy that `to_json` wrote."""
+        """The taxonomy that `to_json` wrote, with or without definitions."""
         if not isinstance(value, Mapping) or value.get("format") != FORMAT or not isinstance(value.get("labels"), list):
             raise TaxonomyError(
                 f"this is no taxonomy as hilap writes it: an object with format {FORMAT} and labels is needed"
@@ -386,13 +413,21 @@ class Taxonomy:
         for number, record in enumerate(value["labels"], start=1):
             if not _is_record(record):
                 raise TaxonomyError(f"label {number} of this taxonomy lacks label, name or parents, got {record!r}")
+            if not isinstance(record.get("definition", ""), str):
+                given = f"{record['definition']!r:.200}"
+                raise TaxonomyError(f"the definition of label {record['label']!r} must be a text, got {given}")
         rows = value["labels"]
-        return cls([r["label"] for r in rows], [r["parents"] for r in rows], [r["name"] for r in rows], aliases)
+        names, definitions = [r["name"] for r in rows], [r.get("definition", "") for r in rows]
+        return cls([r["label"] for r in rows], [r["parents"] for r in rows], names, aliases, definitions)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """One `{"label", "name", "parents"}` for each label, in order: the lines of our JSONL format."""
-        for i, (label, name) in enumerate(zip(self.labels, self.names, strict=True)):
-            yield {"label": label, "name": name, "parents": list(self._named(_row(self.parent_matrix, i)))}
+        """One `{"label", "name", "parents"}` for each label, in order: the lines of our JSONL format.
+
+        A label that has a definition has it here, below `"definition"`; the others have no such key.
+        """
+        for i, (label, name, meant) in enumerate(zip(self.labels, self.names, self.definitions, strict=True)):
+            record = {"label": label, "name": name, "parents": list(self._named(_row(self.parent_matrix, i)))}
+            yield {**record, "definition": meant} if meant else record
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
@@ -436,6 +471,40 @@ def _strings(values: Iterable[str], what: str) -> tuple[str, ...]:
         if not isinstance(value, str):
             raise TaxonomyError(f"{what} must be strings, got {value!r}")
     return found
+
+
+def one_line(text: str) -> str:
+    r"""A text on one line: line ends, tabs and runs of blanks become a blank, as prose means the same with them.
+
+    So a definition can stand in a cell, a line or a document alike, and comes back from each of them as it was.
+
+    Examples
+    --------
+    >>> one_line(" Bars that\n  serve beer. ")
+    'Bars that serve beer.'
+    """
+    return " ".join(text.split())
+
+
+def _definitions(given: Sequence[str] | None, n_labels: int) -> tuple[str, ...]:
+    if given is None:
+        return ("",) * n_labels
+    found = tuple(one_line(text) if text else "" for text in _strings(given, "definitions"))
+    if len(found) != n_labels:
+        raise TaxonomyError(
+            f"one definition for each of {n_labels} labels is needed (empty for none), got {len(found)}"
+        )
+    return found
+
+
+def _check_given(
+    names: Mapping[str, str] | None, definitions: Mapping[str, str] | None, labels: Mapping[str, Any], unknown: str
+) -> None:
+    """Names and definitions are for labels that are there."""
+    for what, given in (("name", names), ("definition", definitions)):
+        for label in given or {}:
+            if label not in labels:
+                raise TaxonomyError(f"a {what} is given for {label!r}, {unknown}")
 
 
 def _collected(labels: Iterable[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape  # writes only; nothing is parsed here
 
+from hilap.taxonomy.graph import Taxonomy
 from hilap.taxonomy.outline import ROOT, Outline, clean
 
 _FONT = 13.0
@@ -126,13 +127,19 @@ class Layout:
             mark = "mark" if spot.at in outline.highlight else ""
             name, *further = _words(outline, spot)
             behind = "".join(f'<tspan class="muted" dx="5">{escape(word)}</tspan>' for word in further if word)
-            tip = name if spot.at == ROOT else clean(outline.taxonomy.labels[spot.at], 1000)
+            tip = name if spot.at == ROOT else _tip(outline.taxonomy, spot.at)
             dot = mark or ("inner" if outline.children(spot.at) else "")
             yield (
                 f"<g><title>{escape(tip)}</title>"
                 f'<circle{_attribute(dot)} cx="{_n(x)}" cy="{_n(y)}" r="{_n(_DOT)}"/>'
                 f"<text{_attribute(mark)} {text}>{escape(name)}{behind}</text></g>"
             )
+
+
+def _tip(taxonomy: Taxonomy, at: int) -> str:
+    """What shows where the mouse rests: the id, and what the label means if someone said it."""
+    label, meant = clean(taxonomy.labels[at], 1000), clean(taxonomy.definitions[at], 1000)
+    return f"{label}: {meant}" if meant else label
 
 
 def _spots(outline: Outline) -> list[_Spot]:

@@ -17,12 +17,12 @@ Examples
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hilap.errors import SettingError, TaxonomyError, did_you_mean
+from hilap.errors import SettingError, TaxonomyError, did_you_mean, require
 from hilap.files import writing
 from hilap.taxonomy.draft import Draft
 from hilap.taxonomy.formats.building import complaint
@@ -125,7 +125,9 @@ def read(source: str | Path, format: str | None = None, **options: Any) -> Taxon
     return read_draft(source, format, **options).build()
 
 
-def write(taxonomy: Taxonomy, target: str | Path, format: str | None = None, **options: Any) -> None:
+def write(
+    taxonomy: Taxonomy, target: str | Path, format: str | None = None, *, definitions: bool = True, **options: Any
+) -> None:
     """Write a taxonomy to a file, whole or not at all; a format that would lose some of it is refused.
 
     Parameters
@@ -136,6 +138,8 @@ def write(taxonomy: Taxonomy, target: str | Path, format: str | None = None, **o
         The file; what ends in `.gz` or `.zst` is compressed.
     format
         A name in `FORMATS`; known from the ending where it is left out.
+    definitions
+        Set to False to leave definitions out, for a format that has no place for them.
     options
         What the format's writer takes, such as `delimiter`, `direction`, `separator` or `ids`.
     """
@@ -146,6 +150,10 @@ def write(taxonomy: Taxonomy, target: str | Path, format: str | None = None, **o
         writable = ", ".join(sorted(known for known, entry in FORMATS.items() if entry.writer))
         raise SettingError(f"the format {name!r} can be read but not written; choose one of {writable}")
     _check_options(name, "written", chosen.write_options, options)
+    require(isinstance(definitions, bool), "definitions", "True or False", definitions)
+    if not definitions:
+        above = [taxonomy.parents(label) for label in taxonomy.labels]
+        taxonomy = Taxonomy(taxonomy.labels, above, taxonomy.names, taxonomy.aliases)
     _check_content(taxonomy)
     with writing(target) as out:
         chosen.writer(taxonomy, out, **{**chosen.endings.get(ending, {}), **options})
@@ -192,8 +200,14 @@ def _check_content(taxonomy: Taxonomy) -> None:
     """Refuse what no file could give back."""
     if not len(taxonomy):
         raise TaxonomyError("a taxonomy without labels is not written, as no file with it could be read")
-    texts = [*((label, "label") for label in taxonomy.labels), *((name, "name") for name in taxonomy.names)]
-    for text, what in (*texts, *((alias, "alias") for alias in taxonomy.aliases)):
-        found = complaint(text, what)
-        if found:
-            raise TaxonomyError(f"this taxonomy cannot be written: {found}")
+    everything: dict[str, Iterable[str]] = {
+        "label": taxonomy.labels,
+        "name": taxonomy.names,
+        "alias": taxonomy.aliases,
+        "definition": taxonomy.definitions,
+    }
+    for what, texts in everything.items():
+        for text in texts:
+            found = complaint(text, what)
+            if found:
+                raise TaxonomyError(f"this taxonomy cannot be written: {found}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,12 @@ from scipy import sparse
 from torch import Tensor
 
 from hilap.corpus import Examples
-from hilap.encoders import Encoder
+from hilap.corpus.stored import StoredExamples
+from hilap.encoders import Encoder, Prepared
+from hilap.encoders.streamed import prepare_streamed
 from hilap.network import Network
+
+_BLOCK = 1 << 18  # numbers looked at at a time
 
 
 class TrainingData:
@@ -29,7 +34,7 @@ class TrainingData:
 
     def __init__(self, examples: Examples, prepare: Encoder | Network) -> None:
         self.labels = examples.labels
-        self.prepared = prepare.prepare(examples)
+        self.prepared = _prepared(examples, prepare)
         self.fingerprint = _fingerprint(examples)  # a resumed run must have the same documents
 
     def __len__(self) -> int:
@@ -45,7 +50,10 @@ class TrainingData:
 
     def label_counts(self) -> NDArray[np.int64]:
         """(L,) how many documents each label has."""
-        return np.bincount(self.labels.indices, minlength=self.labels.shape[1])
+        counts = np.zeros(self.labels.shape[1], dtype=np.int64)
+        for block in _blocks(self.labels.indices):  # numpy would make 64-bit numbers of all at once
+            counts += np.bincount(block, minlength=len(counts))
+        return counts
 
     def most_steps(self) -> int:
         """A reasonably large number of steps: the mean number of labels and three standard deviations more."""
@@ -53,11 +61,19 @@ class TrainingData:
         return max(1, min(int(counts.max(initial=1)), int(np.ceil(counts.mean() + 3 * counts.std()))))
 
 
+def _prepared(examples: Examples, prepare: Encoder | Network) -> Prepared:
+    """The documents as columns; on disk, if they are there themselves. A wide part is solved in memory."""
+    if not isinstance(examples, StoredExamples) or (isinstance(prepare, Network) and prepare.wide is not None):
+        return prepare.prepare(examples)
+    return prepare_streamed(prepare.encoder if isinstance(prepare, Network) else prepare, examples)
+
+
 def _fingerprint(examples: Examples) -> str:
-    """A hash of the documents and their labels."""
+    """A hash of the documents and their labels, wherever they lie."""
     digest = hashlib.sha256()
     for array in (examples.labels.indptr, examples.labels.indices):
-        digest.update(np.ascontiguousarray(array, dtype=np.int64).tobytes())
+        for block in _blocks(array):
+            digest.update(np.ascontiguousarray(block, dtype=np.int64).tobytes())
     for text in examples.texts or ():
         raw = text.encode("utf-8", "surrogatepass")
         digest.update(len(raw).to_bytes(8, "little") + raw)
@@ -68,3 +84,7 @@ def _fingerprint(examples: Examples) -> str:
     elif examples.features is not None:
         digest.update(np.ascontiguousarray(examples.features, dtype=np.float32).tobytes())
     return digest.hexdigest()
+
+
+def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    return (array[start : start + _BLOCK] for start in range(0, len(array), _BLOCK))

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from hilap.corpus import Examples
 from hilap.decoding import StopBias, decode, shortfalls, tune_stop_bias
 from hilap.encoders import parameter_rates
+from hilap.label_text import label_texts
 from hilap.metrics import flat as flat_metrics
 from hilap.metrics.single import single
 from hilap.network import Network, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
@@ -30,7 +31,7 @@ from hilap.settings import TrainSettings
 from hilap.taxonomy import Taxonomy
 from hilap.training.data import TrainingData
 from hilap.training.trainer import Phase
-from hilap.wide import BothRows, cross_fit, label_texts
+from hilap.wide import BothRows, cross_fit
 
 PREDICT_BATCH = 256
 MOST_TUNED = 20_000  # documents that a stop bias is tuned on
@@ -114,7 +115,7 @@ class Run:
         labels = sparse.vstack([block.labels for block in blocks], format="csr")
         settings = self.settings
         named = None
-        if settings.label_text:
+        if settings.label_text is True:
             called = Examples.of(self.taxonomy, [[]] * len(self.taxonomy), texts=label_texts(self.taxonomy))
             named = self.network.wide.terms.tfidf_matrix(called)
         found = cross_fit(
@@ -322,8 +323,9 @@ def _mixed_in(run: Run, documents: Any, seen: Seen, gold: Tensor) -> Tensor:
 
 def _learning(run: Run) -> list[nn.Parameter]:
     """The weights that learn beside the policy: the encoder too, unless its scores are fixed by cross-fitting."""
-    learning = run.network if run.settings.folds == 1 else run.network.policy
-    return [weight for weight in learning.parameters() if weight.requires_grad]
+    network = run.network
+    parts = [network] if run.settings.folds == 1 else [network.policy, *([] if network.tie is None else [network.tie])]
+    return [weight for part in parts for weight in part.parameters() if weight.requires_grad]
 
 
 def _begin_policy(run: Run, generator: torch.Generator) -> None:

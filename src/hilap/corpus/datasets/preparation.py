@@ -89,8 +89,9 @@ def kept_taxonomy(taxonomy: Taxonomy, keep: NDArray[np.bool_]) -> tuple[Taxonomy
     """The part of a taxonomy that is kept, with its columns in the old one. A kept label's parents must be kept too."""
     columns = np.flatnonzero(keep)
     labels = [taxonomy.labels[i] for i in columns]
-    smaller = Taxonomy(labels, [taxonomy.parents(label) for label in labels], [taxonomy.names[i] for i in columns])
-    return smaller, columns
+    parents = [taxonomy.parents(label) for label in labels]
+    names, meant = ([texts[i] for i in columns] for texts in (taxonomy.names, taxonomy.definitions))
+    return Taxonomy(labels, parents, names, definitions=meant), columns
 
 
 def parts_of(

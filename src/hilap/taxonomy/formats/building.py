@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 from hilap.errors import TaxonomyError, did_you_mean, require
 from hilap.taxonomy.draft import Draft, Entry
 from hilap.taxonomy.formats.content import Content, shown
+from hilap.taxonomy.graph import one_line
 
 Root: TypeAlias = str | bool | None
 """Which label is the root and left out: None one called "root", a string that label, "" or False none."""
@@ -17,21 +18,20 @@ Root: TypeAlias = str | bool | None
 SEPARATOR = " > "
 MOST_LEVELS = 100  # of files that hold trees as trees: every prefix of every path is kept in memory
 MOST_LABEL_CHARACTERS = 1_000  # paths are ids: without a limit, a small deep file would grow without bounds
+MOST_DEFINITION_CHARACTERS = 1_000_000  # whatever they are, a line with them is shorter than the longest that is read
 
 _UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, and halves of surrogate pairs
 
 
 def complaint(text: str, what: str) -> str | None:
-    """What keeps a text from being an id (`what="label"`) or a name, or None where nothing does."""
-    if not text and what != "name":
+    """What keeps a text from being an id (`what="label"`), a name or a definition, or None where nothing does."""
+    if not text and what not in ("name", "definition"):
         return f"a {what} is empty; every label needs an id"
     if _UNFIT.search(text):
         return f"{what} {shown(text)} has a control character (a tab, a line end, half a character); remove it"
-    if len(text) > MOST_LABEL_CHARACTERS and what != "name":
-        return (
-            f"{what} {shown(text)} is longer than {MOST_LABEL_CHARACTERS:,} characters; is this the right file "
-            "and format?"
-        )
+    most = MOST_DEFINITION_CHARACTERS if what == "definition" else MOST_LABEL_CHARACTERS
+    if len(text) > most and what != "name":
+        return f"{what} {shown(text)} is longer than {most:,} characters; is this the right file and format?"
     return None
 
 
@@ -45,6 +45,11 @@ def checked(content: Content, line: int, text: str, what: str = "label") -> str:
     return text
 
 
+def definition_of(content: Content, line: int, text: str) -> str:
+    """A definition as it is kept: on one line, and without characters that are no text."""
+    return checked(content, line, one_line(text), "definition") if text else ""
+
+
 # -- labels and edges -------------------------------------------------------------------------------------------------
 
 
@@ -54,6 +59,8 @@ class _Gathered:
     name: str
     is_child: bool = False
     parents: dict[str, int] = field(default_factory=dict)  # parent -> line of the edge
+    definition: str = ""
+    defined: int = 0  # line of the definition
 
 
 class Edges:
@@ -98,10 +105,19 @@ class Edges:
         else:
             gathered.parents[checked(self._content, line, parent, "parent")] = line
 
+    def define(self, label: str, line: int, text: str) -> None:
+        """What a label that was met means; where rows do not agree, the first one is kept."""
+        meant, gathered = definition_of(self._content, line, text), self._labels[label]
+        if meant and not gathered.definition:
+            gathered.definition, gathered.defined = meant, line
+        elif meant and meant != gathered.definition:
+            remark = f"the definition of {shown(label)} is not that of line {gathered.defined}, which is kept"
+            self.draft.remarks.append((line, remark))
+
     def finished(self, root: Root) -> Draft:
         """The draft, without the root."""
-        for label, gathered in (*self._labels.items(), *self._again):
-            self.draft.entries.append(Entry(label, gathered.name, tuple(gathered.parents), gathered.line))
+        for label, found in (*self._labels.items(), *self._again):
+            self.draft.entries.append(Entry(label, found.name, tuple(found.parents), found.line, found.definition))
         return without_root(self.draft, root)
 
 
@@ -162,6 +178,7 @@ class Item(NamedTuple):
     depth: int  # 0 for a top label
     name: str
     id: str | None = None
+    definition: str = ""
 
 
 class Row(NamedTuple):
@@ -170,6 +187,7 @@ class Row(NamedTuple):
     line: int
     path: tuple[str, ...]
     id: str | None = None
+    definition: str = ""
 
 
 def draft_of_items(content: Content, kind: str, items: Sequence[Item], ids: str, separator: str, root: Root) -> Draft:
@@ -185,7 +203,8 @@ def draft_of_items(content: Content, kind: str, items: Sequence[Item], ids: str,
         label = item.id if item.id is not None else path if ids == "path" else item.name
         checked(content, item.line, item.name, "name")
         parents = (stack[-1][1],) if stack else ()
-        draft.entries.append(Entry(checked(content, item.line, label), item.name, parents, item.line))
+        meant = definition_of(content, item.line, item.definition)
+        draft.entries.append(Entry(checked(content, item.line, label), item.name, parents, item.line, meant))
         stack.append((path[: MOST_LABEL_CHARACTERS + 1], label))
     return draft
 
@@ -231,10 +250,11 @@ def draft_of_paths(content: Content, kind: str, rows: Sequence[Row], ids: str, s
     known: dict[tuple[str, ...], str] = dict(listed)
     added: list[tuple[int, str]] = []
 
-    def add(line: int, path: tuple[str, ...], label: str) -> None:
+    def add(line: int, path: tuple[str, ...], label: str, definition: str = "") -> None:
         checked(content, line, label)
         parents = (known[path[:-1]],) if len(path) > 1 else ()
-        draft.entries.append(Entry(label, checked(content, line, path[-1], "name"), parents, line))
+        meant = definition_of(content, line, definition)
+        draft.entries.append(Entry(label, checked(content, line, path[-1], "name"), parents, line, meant))
 
     for row in rows:
         label = row.id if row.id is not None else label_of(row.path)
@@ -245,7 +265,7 @@ def draft_of_paths(content: Content, kind: str, rows: Sequence[Row], ids: str, s
                 known[prefix] = label_of(prefix)
                 added.append((row.line, known[prefix]))
                 add(row.line, prefix, known[prefix])
-        add(row.line, row.path, label)
+        add(row.line, row.path, label, row.definition)
     if added:
         first, count = added[0], f"{len(added):,} label{'s' if len(added) > 1 else ''}"
         remark = f"{count} never listed alone, but inside longer paths, became labels too: first {shown(first[1])}"

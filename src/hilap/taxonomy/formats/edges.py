@@ -12,7 +12,7 @@ from hilap.taxonomy.draft import Draft
 from hilap.taxonomy.formats.building import Edges, Root
 from hilap.taxonomy.formats.content import Content, shown
 from hilap.taxonomy.formats.holding import check_holds, check_no_root, refuse
-from hilap.taxonomy.formats.tables import TableRow, folded, read_rows, write_rows
+from hilap.taxonomy.formats.tables import DEFINITION_HEADINGS, TableRow, folded, read_rows, write_rows
 from hilap.taxonomy.graph import Taxonomy
 
 DOWN, UP = "parent-child", "child-parent"
@@ -36,6 +36,7 @@ class Columns:
     parent: int
     child: int
     name: int | None = None
+    definition: int | None = None
     left_out: tuple[str, ...] = ()
 
 
@@ -47,7 +48,7 @@ def read_edges(
     delimiter: str | None = None,
     root: Root = None,
 ) -> Draft:
-    """A parent and a child a row; an empty parent makes a top label; a column of names where the header has one."""
+    """A parent and a child a row; an empty parent makes a top label; names and definitions where the header has any."""
     require(direction in (None, DOWN, UP), "direction", f"{DOWN!r} or {UP!r}", direction)
     rows, _ = read_rows(content, delimiter)
     edges = Edges(content, "edges")
@@ -91,17 +92,19 @@ def write_edges(
 ) -> None:
     """A header, then an edge a row; top labels stand below the root if it has a name, else without a parent."""
     require(direction in (DOWN, UP), "direction", f"{DOWN!r} or {UP!r}", direction)
-    check_holds(taxonomy, "edges")
+    check_holds(taxonomy, "edges", definitions=True)
     _check_root(taxonomy, "edges", root)
-    with_names = taxonomy.names != taxonomy.labels
+    with_names, with_definitions = taxonomy.names != taxonomy.labels, any(taxonomy.definitions)
     heading = ["parent", "child"] if direction == DOWN else ["child", "parent"]
 
     def rows() -> Iterator[list[str]]:
-        yield heading + ["name"] * with_names
+        yield heading + ["name"] * with_names + ["definition"] * with_definitions
         for record in taxonomy.records():
+            said = [record["name"]] * with_names + [record.get("definition", "")] * with_definitions
             for parent in record["parents"] or [root or ""]:
                 pair = [parent, record["label"]]
-                yield (pair if direction == DOWN else pair[::-1]) + [record["name"]] * with_names
+                yield (pair if direction == DOWN else pair[::-1]) + said
+                said[with_names:] = [""] * with_definitions  # once is enough
 
     write_rows(out, "edges", rows(), delimiter)
 
@@ -122,7 +125,7 @@ def header_columns(cells: Sequence[str]) -> Columns | None:
     Examples
     --------
     >>> header_columns(["Label", "Name", "Parent_ID"])
-    Columns(parent=2, child=0, name=1, left_out=())
+    Columns(parent=2, child=0, name=1, definition=None, left_out=())
     >>> header_columns(["Food", "Bars"]) is None
     True
     """
@@ -132,8 +135,9 @@ def header_columns(cells: Sequence[str]) -> Columns | None:
     if parent is None or child is None:
         return None
     name = _first(words, NAME_HEADINGS, (parent, child))
-    left_out = tuple(cell for i, cell in enumerate(cells) if i not in (parent, child, name) and cell)
-    return Columns(parent, child, name, left_out)
+    definition = _first(words, DEFINITION_HEADINGS, ())
+    left_out = tuple(cell for i, cell in enumerate(cells) if i not in (parent, child, name, definition) and cell)
+    return Columns(parent, child, name, definition, left_out)
 
 
 def is_half_header(cells: Sequence[str]) -> bool:
@@ -211,6 +215,8 @@ def _add(content: Content, edges: Edges, line: int, cells: Sequence[str], column
     if parent and not own_rows:
         edges.label(parent, line)
     edges.child(child, line, parent or None, name or (child if columns.name is not None else None))
+    if columns.definition is not None:
+        edges.define(child, line, _cell(cells, columns.definition))
 
 
 def _check_root(taxonomy: Taxonomy, kind: str, root: str | None) -> None:

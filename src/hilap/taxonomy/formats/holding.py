@@ -16,9 +16,16 @@ def refuse(kind: str, reason: str, instead: str) -> TaxonomyError:
 
 
 def check_holds(
-    taxonomy: Taxonomy, kind: str, *, dag: bool = True, names: bool = True, aliases: bool = False, plain: bool = True
+    taxonomy: Taxonomy,
+    kind: str,
+    *,
+    dag: bool = True,
+    names: bool = True,
+    aliases: bool = False,
+    definitions: bool = False,
+    plain: bool = True,
 ) -> None:
-    """Refuse a taxonomy whose content the format would lose: edges of a DAG, names, aliases, odd characters."""
+    """Refuse a taxonomy whose content the format would lose: a DAG's edges, names, aliases, definitions, odd signs."""
     instead = "write it as jsonl"
     if not dag and not taxonomy.is_tree:
         label = next(label for label in taxonomy.labels if len(taxonomy.parents(label)) > 1)
@@ -28,6 +35,10 @@ def check_holds(
     if not aliases and taxonomy.aliases:
         alias, label = next(iter(taxonomy.aliases.items()))
         raise refuse(kind, f"it has no aliases, and {shown(alias)} is one of {shown(label)}", instead)
+    if not definitions and any(taxonomy.definitions):
+        label = next(label for label, text in zip(taxonomy.labels, taxonomy.definitions, strict=True) if text)
+        reason = f"it has no definitions, and label {shown(label)} has one"
+        raise refuse(kind, reason, f"{instead}, or leave them out with definitions=False")
     for label, name in zip(taxonomy.labels, taxonomy.names, strict=True):
         if not names and name != label:
             raise refuse(kind, f"it has ids only, and label {shown(label)} is called {shown(name)}", instead)
@@ -60,11 +71,11 @@ def depth_first(taxonomy: Taxonomy) -> Iterable[tuple[str, int]]:
 
 
 def named_paths(
-    taxonomy: Taxonomy, kind: str, ids: str, separator: str, *, numbered: bool
+    taxonomy: Taxonomy, kind: str, ids: str, separator: str, *, numbered: bool, definitions: bool = False
 ) -> Iterable[tuple[str, tuple[str, ...]]]:
     """Every label of a tree with its path of names, where the label can be told from that path, or has a number."""
     check_ids(ids)
-    check_holds(taxonomy, kind, dag=False)
+    check_holds(taxonomy, kind, dag=False, definitions=definitions)
     check_no_root(taxonomy, kind, lonely=True)
     stack: list[str] = []
     seen: set[tuple[str, ...]] = set()

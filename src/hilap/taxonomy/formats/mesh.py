@@ -1,6 +1,7 @@
 """MeSH: concepts with tree numbers, from `mtrees*.bin` (`name;number`) or the descriptor XML (`desc*.xml`).
 
-A concept may have many numbers: it is one label, below the concepts that have the numbers one step shorter.
+A concept may have many numbers: it is one label, below the concepts that have the numbers one step shorter. The scope
+note of a descriptor's preferred concept is its definition.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from xml.parsers import expat
 
 from hilap.errors import TaxonomyError
 from hilap.taxonomy.draft import Draft, Entry
-from hilap.taxonomy.formats.building import checked
+from hilap.taxonomy.formats.building import checked, definition_of
 from hilap.taxonomy.formats.content import Content, shown
 
 NUMBER = re.compile(r"[A-Z]\d{2}(?:\.\d{3})*")
@@ -24,6 +25,7 @@ class _Concept:
     id: str
     name: str
     numbers: list[str] = field(default_factory=list)
+    definition: str = ""
 
 
 def read_mesh(content: Content) -> Draft:
@@ -35,7 +37,7 @@ def read_mesh(content: Content) -> Draft:
     for concept in concepts:
         above = (number.rpartition(".")[0] for number in concept.numbers)
         parents = dict.fromkeys(holder.get(number, number) for number in above if number)
-        draft.entries.append(Entry(concept.id, concept.name, tuple(parents), concept.line))
+        draft.entries.append(Entry(concept.id, concept.name, tuple(parents), concept.line, concept.definition))
     without = [concept for concept in concepts if not concept.numbers]
     if without:
         remark = f"{len(without):,} without a tree number became top labels: first {shown(without[0].name)}"
@@ -73,6 +75,8 @@ class _Descriptors:
     _UI = (*_RECORD, "DescriptorUI")
     _NAME = (*_RECORD, "DescriptorName", "String")
     _NUMBER = (*_RECORD, "TreeNumberList", "TreeNumber")
+    _INNER = (*_RECORD, "ConceptList", "Concept")
+    _NOTE = (*_INNER, "ScopeNote")
     _MOST_DEPTH = 100
 
     def __init__(self, content: Content) -> None:
@@ -81,6 +85,7 @@ class _Descriptors:
         self._open: list[str] = []
         self._text: list[str] = []
         self._concept: _Concept | None = None
+        self._is_preferred = False  # whether the inner concept under way is the one that the descriptor is about
         self._parser = expat.ParserCreate()
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
@@ -96,13 +101,16 @@ class _Descriptors:
             raise self._content.error(fault.lineno, f"this is not XML ({expat.ErrorString(fault.code)})") from None
         return self._ready
 
-    def _start(self, name: str, _: object) -> None:
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._open.append(name)
         self._text.clear()
         if len(self._open) > self._MOST_DEPTH:
             raise self._error(f"the file is nested more than {self._MOST_DEPTH} deep; MeSH never is")
-        if tuple(self._open) == self._RECORD:
+        at = tuple(self._open)
+        if at == self._RECORD:
             self._concept = _Concept(self._parser.CurrentLineNumber, "", "")
+        elif at == self._INNER:
+            self._is_preferred = attributes.get("PreferredConceptYN") == "Y"
         elif len(self._open) == 1 and name != self._RECORD[0]:
             raise self._error(f"<{self._RECORD[0]}> is expected, got <{name[:80]}>")
 
@@ -118,6 +126,8 @@ class _Descriptors:
             concept.name = checked(self._content, self._parser.CurrentLineNumber, text, "name")
         elif at == self._NUMBER:
             self._take_number(concept, text)
+        elif at == self._NOTE and self._is_preferred:
+            concept.definition = definition_of(self._content, self._parser.CurrentLineNumber, text)
         elif at == self._RECORD:
             if not concept.id:
                 raise self._content.error(concept.line, "a descriptor record without a DescriptorUI")

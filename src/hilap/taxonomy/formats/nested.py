@@ -16,6 +16,7 @@ from hilap.taxonomy.graph import Taxonomy
 NAME_KEYS = ("name", "label", "title", "text")
 ID_KEYS = ("id", "key", "code")
 CHILDREN_KEYS = ("children", "narrower", "subcategories", "nodes", "items")
+DEFINITION_KEYS = ("definition", "description")
 
 
 def read_nested_json(
@@ -33,7 +34,7 @@ def read_nested_yaml(
 
 
 def write_nested_json(taxonomy: Taxonomy, out: IO[str]) -> None:
-    """A list of `{"id", "name", "children"}`, one label a line."""
+    """A list of `{"id", "name", "children"}`, one label a line, with `"definition"` where it has one."""
     closing: list[str] = []
     out.write("[")
     last = -1
@@ -41,24 +42,28 @@ def write_nested_json(taxonomy: Taxonomy, out: IO[str]) -> None:
         while len(closing) > depth:
             out.write(closing.pop())
         out.write(("," if depth <= last else "") + "\n" + " " * (depth + 1))
-        name = json.dumps(taxonomy.name(label), ensure_ascii=False)
-        out.write(f'{{"id": {json.dumps(label, ensure_ascii=False)}, "name": {name}, "children": [')
+        said = {"id": label, "name": taxonomy.name(label)}
+        if taxonomy.definition(label):
+            said["definition"] = taxonomy.definition(label)
+        out.write(json.dumps(said, ensure_ascii=False)[:-1] + ', "children": [')
         closing.append("]}")
         last = depth
     out.write("".join(reversed(closing)) + "\n]\n")
 
 
 def write_nested_yaml(taxonomy: Taxonomy, out: IO[str]) -> None:
-    """A list of mappings with `id`, `name` and, where there are any, `children`."""
+    """A list of mappings with `id`, `name` and, where there are any, `definition` and `children`."""
     for label, depth in _checked_order(taxonomy, "nested-yaml"):
         blanks = "  " * (2 * depth)
         out.write(f"{blanks}- id: {_yaml_text(label)}\n{blanks}  name: {_yaml_text(taxonomy.name(label))}\n")
+        if taxonomy.definition(label):
+            out.write(f"{blanks}  definition: {_yaml_text(taxonomy.definition(label))}\n")
         if taxonomy.children(label):
             out.write(f"{blanks}  children:\n")
 
 
 def _checked_order(taxonomy: Taxonomy, kind: str) -> Iterable[tuple[str, int]]:
-    check_holds(taxonomy, kind, dag=False, plain=False)
+    check_holds(taxonomy, kind, dag=False, definitions=True, plain=False)
     check_no_root(taxonomy, kind, lonely=True)
     return depth_first(taxonomy)
 
@@ -95,6 +100,7 @@ class _Label(NamedTuple):
     name: str
     id: str | None
     below: Node | None
+    definition: str = ""
 
 
 class _Walk:
@@ -113,7 +119,7 @@ class _Walk:
         waiting = [(0, label) for label in reversed(self._labels(top))]
         while waiting:
             depth, label = waiting.pop()
-            yield Item(label.line, depth, label.name, label.id)
+            yield Item(label.line, depth, label.name, label.id, label.definition)
             if label.below is not None:
                 waiting.extend((depth + 1, inner) for inner in reversed(self._labels(label.below)))
 
@@ -155,11 +161,25 @@ class _Walk:
             message = f"an object with children needs a name, below one of the keys {', '.join(NAME_KEYS)}"
             raise self._content.error(line, message)
         children_key = next((key for key in self._children_keys if key in value), None)
+        definition_key = self._definition_key(value, children_key)
         for key, node in value.items():
-            if key not in (id_key, name_key, children_key):
+            if key not in (id_key, name_key, children_key, definition_key):
                 self.left_out.setdefault(key, node.line)
         label = None if id_key is None else str(value[id_key].value)
         name = str(value[name_key].value)
         if not name and label is None:
             raise self._content.error(line, "the name of a label is empty; give it one")
-        return _Label(line, name, label, value[children_key] if children_key else None)
+        meant = str(value[definition_key].value or "") if definition_key else ""
+        return _Label(line, name, label, value[children_key] if children_key else None, meant)
+
+    def _definition_key(self, value: dict[str, Node], children_key: str | None) -> str | None:
+        """The key that holds the definition. A description may be anything, and is one where it is a text."""
+        for key in DEFINITION_KEYS:
+            node = value.get(key)
+            if node is None or key == children_key:
+                continue
+            if node.value is None or isinstance(node.value, str):
+                return key
+            if key == "definition":
+                raise self._content.error(node.line, f"definition must be a text, got {node.kind}")
+        return None

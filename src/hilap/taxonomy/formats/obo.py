@@ -13,13 +13,14 @@ from typing import IO
 
 from hilap.errors import did_you_mean, require
 from hilap.taxonomy.draft import Draft, Entry
-from hilap.taxonomy.formats.building import checked
+from hilap.taxonomy.formats.building import checked, definition_of
 from hilap.taxonomy.formats.content import Content, shown
 from hilap.taxonomy.formats.holding import check_holds, refuse
 from hilap.taxonomy.graph import Taxonomy
 
 _STANZA = re.compile(r"\[(\w+)\]")
 _ESCAPED = re.compile(r"\\(.)")
+_QUOTED = re.compile(r'\s*"([^"\\]*(?:\\.[^"\\]*)*)"')
 _NEEDS_ESCAPE = re.compile(r"[\\{}!\"\[\]]")
 _ESCAPES = {"n": " ", "W": " ", "t": " "}  # a name stands on one line
 
@@ -29,6 +30,7 @@ class _Term:
     line: int
     id: str = ""
     name: str = ""
+    definition: str = ""
     alt_ids: list[tuple[int, str]] = field(default_factory=list)
     parents: list[tuple[int, str]] = field(default_factory=list)
     obsolete: bool = False
@@ -54,8 +56,8 @@ def read_obo(content: Content, *, relations: Sequence[str] = ("is_a",)) -> Draft
 
 
 def write_obo(taxonomy: Taxonomy, out: IO[str]) -> None:
-    """A term for each label, with `is_a` parents and `alt_id` aliases."""
-    check_holds(taxonomy, "obo", aliases=True)
+    """A term for each label, with `is_a` parents, `alt_id` aliases and `def` definitions (which name no source)."""
+    check_holds(taxonomy, "obo", aliases=True, definitions=True)
     others: dict[str, list[str]] = {}
     for alias, label in taxonomy.aliases.items():
         others.setdefault(label, []).append(alias)
@@ -66,6 +68,8 @@ def write_obo(taxonomy: Taxonomy, out: IO[str]) -> None:
     for record in taxonomy.records():
         out.write(f"\n[Term]\nid: {record['label']}\nname: {_escaped(record['name'])}\n")
         out.writelines(f"alt_id: {alias}\n" for alias in others.get(record["label"], ()))
+        if "definition" in record:
+            out.write(f'def: "{_escaped(record["definition"])}" []\n')
         out.writelines(f"is_a: {parent}\n" for parent in record["parents"])
 
 
@@ -106,6 +110,10 @@ def _take(content: Content, term: _Term, line: int, tag: str, raw: str, relation
         term.id = checked(content, line, _value(raw))
     elif tag == "name":
         term.name = _value(raw)
+    elif tag == "def":
+        if term.definition:
+            raise content.error(line, f"a second def in the term {shown(term.id)}; remove one")
+        term.definition = _definition(content, line, raw)
     elif tag == "alt_id":
         term.alt_ids.append((line, checked(content, line, _value(raw), "alt_id")))
     elif tag == "is_obsolete":
@@ -135,11 +143,21 @@ def _add(content: Content, draft: Draft, term: _Term, left_out: set[str]) -> Non
         elif parent not in parents:  # a term may be both is_a and part_of the same other
             parents[parent] = line
     name = checked(content, term.line, term.name or term.id, "name")
-    draft.entries.append(Entry(term.id, name, tuple(parents), term.line))
+    draft.entries.append(Entry(term.id, name, tuple(parents), term.line, term.definition))
     for line, alias in term.alt_ids:
         if draft.aliases.setdefault(alias, term.id) != term.id:
             message = f"alt_id {shown(alias)} is given for {shown(draft.aliases[alias])} too; remove one"
             raise content.error(line, message)
+
+
+def _definition(content: Content, line: int, raw: str) -> str:
+    """What stands between the quotes; the sources behind it are left out."""
+    match = _QUOTED.match(raw)
+    if match is None:
+        raise content.error(
+            line, f'a definition in quotes is expected, as in def: "Text." [], got {shown(raw.strip())}'
+        )
+    return definition_of(content, line, _unescaped(match[1]))
 
 
 def _value(raw: str) -> str:
@@ -147,7 +165,11 @@ def _value(raw: str) -> str:
     text = _cut(raw, "!").rstrip()
     if text.endswith("}") and not text.endswith("\\}"):
         text = _cut(text, "{")
-    return _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text).strip()
+    return _unescaped(text).strip()
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
 
 
 def _cut(text: str, char: str) -> str:
@@ -156,5 +178,5 @@ def _cut(text: str, char: str) -> str:
     return text if at < 0 else text[:at]
 
 
-def _escaped(name: str) -> str:
-    return _NEEDS_ESCAPE.sub(lambda match: "\\" + match[0], name)
+def _escaped(text: str) -> str:
+    return _NEEDS_ESCAPE.sub(lambda match: "\\" + match[0], text)

@@ -11,7 +11,7 @@ from hilap.taxonomy.draft import Draft
 from hilap.taxonomy.formats.building import SEPARATOR, Root, Row, check_ids, draft_of_paths
 from hilap.taxonomy.formats.content import Content, is_comment, shown
 from hilap.taxonomy.formats.holding import named_paths, refuse
-from hilap.taxonomy.formats.tables import TableRow, folded, read_rows, write_rows
+from hilap.taxonomy.formats.tables import DEFINITION_HEADINGS, TableRow, folded, read_rows, write_rows
 from hilap.taxonomy.graph import Taxonomy
 
 SEPARATORS = (" > ", ">", " :: ", "::", " / ", "/", " | ", "|")
@@ -54,14 +54,16 @@ def read_columns(
     separator: str = SEPARATOR,
     root: Root = None,
 ) -> Draft:
-    """A column for each level, empty where a path ends; with numbers, the id is in a column of its own."""
+    """A column for each level, empty where a path ends; an id and a definition are in columns of their own."""
     check_ids(ids)
     rows, _ = read_rows(content, delimiter)
     columns = level_columns(rows[0][1]) if rows and header is not False else None
     left_out: list[str] = []
+    definition: int | None = None
     if columns is not None:
         levels, id_column = columns
-        left_out = [cell for i, cell in enumerate(rows[0][1]) if cell and i not in (*levels, id_column)]
+        definition = definition_column(rows[0][1])
+        left_out = [cell for i, cell in enumerate(rows[0][1]) if cell and i not in (*levels, id_column, definition)]
         id_column = None if numbered is False else id_column
         if numbered and id_column is None:
             raise content.error(
@@ -72,7 +74,7 @@ def read_columns(
         levels, id_column = list(range(1 if numbered else 0, width)), 0 if numbered else None
     if columns is not None or header:
         rows = rows[1:]
-    paths = list(_table_paths(content, rows, levels, id_column))
+    paths = list(_table_paths(content, rows, levels, id_column, definition))
     draft = draft_of_paths(content, "columns", paths, ids, separator, root)
     if left_out:
         draft.remarks.append((1, f"columns that are not read: {', '.join(shown(word) for word in left_out)}"))
@@ -112,12 +114,13 @@ def write_columns(
     separator: str = SEPARATOR,
 ) -> None:
     """A header `level 1`, `level 2`, ..., then a path of names a row; `numbered` puts the id first."""
-    depth = taxonomy.depth
+    depth, defined = taxonomy.depth, any(taxonomy.definitions)
 
     def rows() -> Iterator[list[str]]:
-        yield ["id"] * numbered + [f"level {level}" for level in range(1, depth + 1)]
-        for label, path in named_paths(taxonomy, "columns", ids, separator, numbered=numbered):
-            yield [label] * numbered + [*path, *[""] * (depth - len(path))]
+        yield ["id"] * numbered + [f"level {level}" for level in range(1, depth + 1)] + ["definition"] * defined
+        for label, path in named_paths(taxonomy, "columns", ids, separator, numbered=numbered, definitions=True):
+            levels = [*path, *[""] * (depth - len(path))]
+            yield [label] * numbered + levels + [taxonomy.definition(label)] * defined
 
     write_rows(out, "columns", rows(), delimiter)
 
@@ -152,6 +155,18 @@ def level_columns(cells: Sequence[str]) -> tuple[list[int], int | None] | None:
     return (levels, id_column) if levels else None
 
 
+def definition_column(cells: Sequence[str]) -> int | None:
+    """The column of definitions in a header, if it has one.
+
+    Examples
+    --------
+    >>> definition_column(["Level 1", "Level 2", "Scope note"])
+    2
+    """
+    words = [folded(cell) for cell in cells]
+    return next((words.index(word) for word in DEFINITION_HEADINGS if word in words), None)
+
+
 def _row(content: Content, line: int, text: str, separator: str, numbered: bool) -> Row:
     label: str | None = None
     if numbered:
@@ -167,7 +182,7 @@ def _row(content: Content, line: int, text: str, separator: str, numbered: bool)
 
 
 def _table_paths(
-    content: Content, rows: Iterable[TableRow], levels: Sequence[int], id_column: int | None
+    content: Content, rows: Iterable[TableRow], levels: Sequence[int], id_column: int | None, definition: int | None
 ) -> Iterator[Row]:
     """The path of each row. Empty cells at its start mean the same as in the row above, as in an outline."""
     before: tuple[str, ...] = ()
@@ -181,4 +196,4 @@ def _table_paths(
             raise content.error(line, message)
         before = (*before[:start], *parts[start:])
         label = None if id_column is None else cells[id_column] if id_column < len(cells) else ""
-        yield Row(line, before, label)
+        yield Row(line, before, label, cells[definition] if definition is not None and definition < len(cells) else "")

@@ -21,9 +21,8 @@ _OBO = re.compile(r"^(?:format-version:|\[(?:Term|Typedef|Instance)\]\s*$)", re.
 _TURTLE = re.compile(r"(?:@prefix|@base|prefix|base)\s+(?:[\w.\-]*:\s*)?<", re.IGNORECASE)
 _MESH_LINE = re.compile(r"[^;]+(?:;[^;]+)?;" + mesh.NUMBER.pattern + r"\s*")
 _YAML_LINE = re.compile(r"(?:---(?:\s|$)|%YAML|- |\S[^\t]*?:(?:\s|$))")
-_YAML_KEY = re.compile(
-    r"\s*(?:- +)?(?:" + "|".join((*nested.NAME_KEYS, *nested.ID_KEYS, *nested.CHILDREN_KEYS)) + r"):(?:\s|$)"
-)
+_YAML_KEYS = (*nested.NAME_KEYS, *nested.ID_KEYS, *nested.CHILDREN_KEYS, *nested.DEFINITION_KEYS)
+_YAML_KEY = re.compile(r"\s*(?:- +)?(?:" + "|".join(_YAML_KEYS) + r"):(?:\s|$)")
 _JSON_KEY = re.compile(r'"(\w+)"\s*:')
 
 
@@ -101,12 +100,12 @@ def _by_lines(head: _Head) -> str | None:
         return _table_kind(lines, delimiter)
     if any("\t" in line.strip() for line in lines):
         return _table_kind(lines, "\t")
-    if all(_YAML_KEY.match(line) for line in lines):  # also where the names are paths
+    if _is_yaml(lines, _YAML_KEY):  # also where the names are paths, or a definition stands on lines of its own
         return "nested-yaml"
     separator = paths.separator_of(lines)
     if separator in (" > ", ">", " :: ", "::"):
         return "paths"
-    if _is_yaml(lines):
+    if _is_yaml(lines, _YAML_LINE):
         return "nested-yaml"
     if all(delimiter in line for line in lines):
         return _table_kind(lines, delimiter)
@@ -115,10 +114,10 @@ def _by_lines(head: _Head) -> str | None:
     return "paths" if separator else None
 
 
-def _is_yaml(lines: Sequence[str]) -> bool:
+def _is_yaml(lines: Sequence[str], pattern: re.Pattern[str]) -> bool:
     """Whether every line that is not indented could be one of YAML."""
     tops = [line for line in lines if line[0] not in " \t#"]
-    return bool(tops) and all(_YAML_LINE.match(line) for line in tops)
+    return bool(tops) and all(pattern.match(line) for line in tops)
 
 
 def _cells(lines: Sequence[str], delimiter: str) -> list[list[str]]:

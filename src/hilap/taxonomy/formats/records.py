@@ -8,13 +8,13 @@ from typing import IO, Any
 
 from hilap.errors import TaxonomyError, did_you_mean
 from hilap.taxonomy.draft import Draft, Entry
-from hilap.taxonomy.formats.building import checked
+from hilap.taxonomy.formats.building import checked, definition_of
 from hilap.taxonomy.formats.content import Content, shown
 from hilap.taxonomy.formats.documents import Node, parse_json
 from hilap.taxonomy.formats.holding import check_holds
 from hilap.taxonomy.graph import FORMAT, Taxonomy
 
-_KEYS = ("label", "name", "parents", "aliases")
+_KEYS = ("label", "name", "parents", "definition", "aliases")
 
 
 class _RefusedError(ValueError):
@@ -22,7 +22,7 @@ class _RefusedError(ValueError):
 
 
 def read_jsonl(content: Content) -> Draft:
-    """One `{"label", "name", "parents"}` a line, with `"aliases"` where a label has other ids."""
+    """One `{"label", "name", "parents"}` a line, with `"definition"` and `"aliases"` where a label has them."""
     draft = Draft(content.name, "jsonl")
     records = _Records(content, draft)
     decoder = json.JSONDecoder(
@@ -53,7 +53,7 @@ def read_json(content: Content) -> Draft:
 
 def write_jsonl(taxonomy: Taxonomy, out: IO[str]) -> None:
     """One label a line; nothing is lost."""
-    check_holds(taxonomy, "jsonl", aliases=True, plain=False)
+    check_holds(taxonomy, "jsonl", aliases=True, definitions=True, plain=False)
     others: dict[str, list[str]] = {}
     for alias, label in taxonomy.aliases.items():
         others.setdefault(label, []).append(alias)
@@ -65,7 +65,7 @@ def write_jsonl(taxonomy: Taxonomy, out: IO[str]) -> None:
 
 def write_json(taxonomy: Taxonomy, out: IO[str]) -> None:
     """One JSON object, with one label a line so that a change is one line in a diff; nothing is lost."""
-    check_holds(taxonomy, "json", aliases=True, plain=False)
+    check_holds(taxonomy, "json", aliases=True, definitions=True, plain=False)
     records = ",\n".join(json.dumps(record, ensure_ascii=False) for record in taxonomy.records())
     aliases = json.dumps(taxonomy.aliases, ensure_ascii=False)
     out.write(f'{{"format": {FORMAT}, "labels": [\n{records}\n], "aliases": {aliases}}}\n')
@@ -88,7 +88,7 @@ class _Records:
         label = self._text(line, record, "label")
         name = label if record.get("name") is None else self._text(line, record, "name")
         parents = tuple(checked(self._content, line, p, "parent") for p in self._texts(line, record, "parents"))
-        self._draft.entries.append(Entry(label, name, parents, line))
+        self._draft.entries.append(Entry(label, name, parents, line, self._definition(line, record)))
         if len(record) > 3 or "name" not in record:
             for key in record.keys() - set(_KEYS):
                 self._left_out.setdefault(key, line)
@@ -115,6 +115,14 @@ class _Records:
                 raise self._missing(line, record, key)
             raise self._content.error(line, f"{key} must be a text, got {_kind(value)}")
         return checked(self._content, line, value, key)
+
+    def _definition(self, line: int, record: Mapping[str, Any]) -> str:
+        value = record.get("definition")
+        if value is None:
+            return ""
+        if type(value) is not str:
+            raise self._content.error(line, f"definition must be a text, got {_kind(value)}")
+        return definition_of(self._content, line, value)
 
     def _texts(self, line: int, record: Mapping[str, Any], key: str) -> list[str]:
         values = record.get(key)

@@ -1,4 +1,7 @@
-"""SKOS thesauri in Turtle, N-Triples or RDF/XML, read with rdflib: concepts, `broader` and `narrower`, `prefLabel`."""
+"""SKOS thesauri in Turtle, N-Triples or RDF/XML, read with rdflib: concepts with `broader`, `narrower` and `prefLabel`.
+
+A `definition` is a text, or a note of its own (a resource with an `rdf:value`), as large thesauri have them.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from urllib.parse import quote
 
 from hilap.errors import TaxonomyError, need, require
 from hilap.taxonomy.draft import Draft, Entry
-from hilap.taxonomy.formats.building import checked
+from hilap.taxonomy.formats.building import checked, definition_of
 from hilap.taxonomy.formats.content import Content, shown
 from hilap.taxonomy.formats.holding import check_holds, refuse
-from hilap.taxonomy.graph import Taxonomy
+from hilap.taxonomy.graph import Taxonomy, one_line
 
 SYNTAXES = ("turtle", "nt", "xml")
 IDS = ("uri", "notation", "local")
@@ -28,7 +31,7 @@ _SKOS, _OWL = "http://www.w3.org/2004/02/skos/core#", "http://www.w3.org/2002/07
 
 
 def read_skos(content: Content, *, language: str = "en", ids: str = "uri", syntax: str | None = None) -> Draft:
-    """The concepts of a thesaurus; names in a language, else without one, else in any."""
+    """The concepts of a thesaurus; names in a language, else without one, else in any; definitions never in another."""
     require(ids in IDS, "ids", "'uri', 'notation' or 'local'", ids)
     require(syntax is None or syntax in SYNTAXES, "syntax", "'turtle', 'nt' or 'xml'", syntax)
     text = content.text()
@@ -44,7 +47,9 @@ def write_skos(
     require(ids in IDS[:2], "ids", "'uri' or 'notation'", ids)
     require(syntax in SYNTAXES, "syntax", "'turtle', 'nt' or 'xml'", syntax)
     require(re.fullmatch(r"[a-z]{2,3}(-[a-z0-9]{2,8})*", language) is not None, "language", "as 'en'", language)
-    check_holds(taxonomy, "skos")
+    check_holds(taxonomy, "skos", definitions=True)
+    if syntax == "xml":
+        _check_xml(taxonomy)
     uris = {label: _uri(label, ids, base) for label in taxonomy.labels}
     rdflib = need("rdflib", "formats")
     skos, graph = rdflib.Namespace(_SKOS), rdflib.Graph()
@@ -53,6 +58,8 @@ def write_skos(
         subject = rdflib.URIRef(uris[record["label"]])
         graph.add((subject, rdflib.RDF.type, skos.Concept))
         graph.add((subject, skos.prefLabel, rdflib.Literal(record["name"], lang=language)))
+        if "definition" in record:
+            graph.add((subject, skos.definition, rdflib.Literal(record["definition"], lang=language)))
         if ids == "notation":
             graph.add((subject, skos.notation, rdflib.Literal(record["label"])))
         for parent in record["parents"]:
@@ -68,6 +75,12 @@ def syntax_of(text: str) -> str:
     lines = [line for line in start.split("\n")[:20] if line.strip() and not line.lstrip().startswith("#")]
     whole = lines[:-1] or lines  # the last one may be cut
     return "nt" if whole and all(_TRIPLE.fullmatch(line) for line in whole) else "turtle"
+
+
+def _check_xml(taxonomy: Taxonomy) -> None:
+    for text in (*taxonomy.labels, *taxonomy.names, *taxonomy.definitions):
+        if "\ufffe" in text or "\uffff" in text:
+            raise refuse("skos", f"{shown(text)} has a character that XML cannot hold", "write it as Turtle")
 
 
 def _uri(label: str, ids: str, base: str) -> str:
@@ -157,8 +170,9 @@ class _Thesaurus:
         self._language = language
         self._ids = ids
         self._skos, self._owl = rdflib.Namespace(_SKOS), rdflib.Namespace(_OWL)
-        self._type = rdflib.RDF.type
+        self._type, self._value = rdflib.RDF.type, rdflib.RDF.value
         self._other_language: list[Any] = []  # concepts without a name in the language, or in none at all
+        self._defined_otherwise: list[Any] = []  # concepts that have definitions, but in other languages
 
     def draft(self) -> Draft:
         """All concepts that are not deprecated, in the order of the file."""
@@ -183,6 +197,10 @@ class _Thesaurus:
             first, n = self._other_language[0], len(self._other_language)
             remark = f"{n:,} concept{'s' * (n > 1)} named in another language than {shown(self._language)}"
             draft.remarks.append((self._line(first), f"{remark}, or by the id: first {shown(str(first))}"))
+        if self._defined_otherwise:
+            first, n = self._defined_otherwise[0], len(self._defined_otherwise)
+            remark = f"the definitions of {n:,} concept{'s' * (n > 1)} are not in {shown(self._language)} and left out"
+            draft.remarks.append((self._line(first), f"{remark}: first {shown(str(first))}"))
         return draft
 
     def _parents(self) -> dict[Any, set[Any]]:
@@ -206,7 +224,8 @@ class _Thesaurus:
         label = checked(self._content, line, self._id(concept))
         name = checked(self._content, line, self._name(concept), "name")
         above = dict.fromkeys(checked(self._content, line, self._id(parent), "parent") for parent in parents)
-        return Entry(label, name, tuple(above), line)
+        meant = definition_of(self._content, line, self._definition(concept))
+        return Entry(label, name, tuple(above), line, meant)
 
     def _id(self, concept: Any) -> str:
         if self._ids == "uri":
@@ -232,6 +251,18 @@ class _Thesaurus:
                 return by_language[language]
         self._other_language.append(concept)
         return next((name for _, name in names if name), self._id(concept))
+
+    def _definition(self, concept: Any) -> str:
+        """All definitions in the language, else those without one. Words of another language would mean nothing."""
+        found: dict[str, set[str]] = {}
+        for value in self._objects(concept, self._skos.definition):
+            for text in (value,) if hasattr(value, "language") else self._objects(value, self._value):
+                if hasattr(text, "language") and one_line(str(text)):
+                    found.setdefault(str(text.language or "").lower(), set()).add(one_line(str(text)))
+        texts = found.get(self._language.lower()) or found.get("")
+        if found and not texts:
+            self._defined_otherwise.append(concept)
+        return " ".join(sorted(texts or ()))
 
     def _objects(self, concept: Any, predicate: Any) -> Any:
         return self._graph.objects(concept, predicate)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TypeAlias
 
 from hilap.errors import TaxonomyError, require
+from hilap.files import MOST_LINE_BYTES
 from hilap.taxonomy.formats.content import Content, is_comment, shown
 from hilap.taxonomy.formats.holding import refuse
 
 TableRow: TypeAlias = tuple[int, list[str]]
+DEFINITION_HEADINGS = ("definition", "description", "scope note")
 
 
 def delimiter_of(line: str) -> str:
@@ -62,12 +64,15 @@ def quoted_rows(
     reader = csv.reader(fed(), delimiter=delimiter, strict=True)
     while True:
         at[0] = 0
+        before = csv.field_size_limit(MOST_LINE_BYTES)  # the module's own limit is less than a long definition
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as fault:
             raise error(at[0], f"the row cannot be read as CSV ({fault}); check its quotes") from None
+        finally:
+            csv.field_size_limit(before)
         yield at[0], cells
 
 

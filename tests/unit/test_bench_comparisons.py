@@ -1,0 +1,340 @@
+"""The bench compares systems: how sure a difference is, base models, HMCN's orders, and what is said in words."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hilap.errors import HilapError
+from hilap.metrics import example, macro, micro
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import certainty
+import reading
+import records
+import run
+import sections
+import table
+
+from tests.unit.test_benchmarks import PAPER, cells_of, write_result
+
+
+def judged(folder, name, method, predicted, gold, *, training=None, **changes):
+    """Result files with the counts and scores of these predictions, one matrix a seed."""
+    training = np.ones(gold.shape[1], dtype=int) if training is None else training
+    for seed, matrix in enumerate(predicted):
+        right, found = sparse.csr_array(gold), sparse.csr_array(matrix)
+        counts = run.counts_of(right, found)
+        counts["labels"] |= {"training": run._text(training), "level": run._text(np.ones(gold.shape[1]))}
+        scores = {
+            "micro_f1": micro(right, found).f1,
+            "macro_f1": macro(right, found, over="both", training=training).f1,
+            "example_f1": example(right, found).f1,
+        }
+        write_result(folder, name, method, seed, test=scores, counts=counts, **changes)
+
+
+def runs_of(folder, name="funcat"):
+    return {one.method: one for one in records.read_results(folder)[name]}
+
+
+def noisy(gold, wrong, seed):
+    """Predictions with so large a share of wrong entries."""
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(gold.shape) < wrong, 1 - gold, gold)
+
+
+@pytest.fixture
+def gold():
+    return (np.random.default_rng(5).random((80, 12)) < 0.3).astype(int)
+
+
+# --- how sure a difference is ----------------------------------------------------------------------------------------
+
+
+def f1_of(right, placed, gold):
+    return 2 * right / (placed + gold) if placed + gold else 1.0
+
+
+def oracle_p(gold, first, second, metric, training, samples=400):
+    """The same bootstrap, one drawn document or label after the other."""
+    rng = np.random.default_rng(99)
+    covered = np.flatnonzero((gold.sum(0) > 0) & (training > 0))
+
+    def score(predicted, drawn):
+        hits = gold * predicted
+        if metric == "macro_f1":
+            return np.mean([f1_of(hits[:, j].sum(), predicted[:, j].sum(), gold[:, j].sum()) for j in drawn])
+        if metric == "example_f1":
+            return np.mean([f1_of(hits[i].sum(), predicted[i].sum(), gold[i].sum()) for i in drawn])
+        return f1_of(hits[drawn].sum(), predicted[drawn].sum(), gold[drawn].sum())
+
+    places = covered if metric == "macro_f1" else np.arange(len(gold))
+    gaps = []
+    for _ in range(samples):
+        drawn = rng.choice(places, len(places))
+        means = [
+            np.mean([score(system[k], drawn) for k in rng.integers(0, len(system), len(system))])
+            for system in (first, second)
+        ]
+        gaps.append(means[0] - means[1])
+    gaps = np.array(gaps)
+    return min(1.0, 2 * (1 + min((gaps <= 0).sum(), (gaps >= 0).sum())) / (1 + samples))
+
+
+@pytest.mark.parametrize("metric", ["micro_f1", "macro_f1", "example_f1"])
+def test_p_agrees_with_drawing_documents_labels_and_seeds_one_by_one(metric, gold, tmp_path):
+    training = np.arange(12) % 5  # some labels have no training document and are not covered
+    first, second = ([noisy(gold, share, seed + start) for seed in range(2)] for share, start in ((0.10, 0), (0.12, 9)))
+    for method, predicted in (("hilap", first), ("svm", second)):
+        judged(tmp_path, "funcat", method, predicted, gold, training=training)
+    found = runs_of(tmp_path)
+    ours = certainty.p_value(found["hilap"], found["svm"], metric)
+    assert ours == pytest.approx(oracle_p(gold, first, second, metric, training), abs=0.08)
+    assert 0.02 < ours < 1  # a case in which something could differ
+
+
+def test_counts_give_the_scores_that_stand_in_the_table(gold, tmp_path):
+    training = np.arange(12) % 3
+    judged(tmp_path, "funcat", "hilap", [noisy(gold, 0.1, 0), noisy(gold, 0.3, 1)], gold, training=training)
+    one = runs_of(tmp_path)["hilap"]
+    documents, labels = certainty.of_seeds(one, "documents"), certainty.of_seeds(one, "labels")
+    assert documents["f1"].mean(axis=1) == pytest.approx(one.values("test", "example_f1"))
+    assert labels["f1"].mean(axis=1) == pytest.approx(one.values("test", "macro_f1"))
+    whole = certainty.drawn_means(documents, np.ones((80, 1)), "micro_f1", np.random.default_rng(0))
+    assert min(one.values("test", "micro_f1")) - 1e-9 <= whole[0] <= max(one.values("test", "micro_f1")) + 1e-9
+
+
+def test_the_same_answers_are_no_difference(gold, tmp_path):
+    for method in ("hilap", "svm"):
+        judged(tmp_path, "funcat", method, [noisy(gold, 0.2, 0)], gold)
+    found = certainty.comparisons(list(runs_of(tmp_path).values()))
+    assert [one.p for one in found.values()] == [1.0, 1.0, 1.0]
+    assert certainty.marks_of(found) == {}
+
+
+def test_a_large_difference_is_marked_behind_the_best_figure(gold, tmp_path):
+    judged(tmp_path, "funcat", "hilap", [noisy(gold, 0.01, 0)], gold)
+    judged(tmp_path, "funcat", "svm", [noisy(gold, 0.4, 1)], gold)
+    page = table.page(tmp_path)
+    ours = cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")
+    svm = cells_of(page, "FunCat (cellcycle)", "SVM, tuned (`svm`)")
+    assert all(ours[heading].endswith("** ‡") for heading in ("Micro-F1", "Macro-F1", "EBF"))
+    assert not any("‡" in cell or "†" in cell for cell in svm.values())
+    assert re.search(r"Micro-F1 `hilap` over `svm` by \d+\.\d\d, p < 0\.001", page)
+
+
+def test_a_lead_that_one_of_two_seeds_makes_is_not_certain(gold, tmp_path):
+    judged(tmp_path, "funcat", "hilap", [noisy(gold, 0.0, 0), noisy(gold, 0.35, 1)], gold)
+    judged(tmp_path, "funcat", "svm", [noisy(gold, 0.22, 2)], gold)
+    found = certainty.comparisons(list(runs_of(tmp_path).values()))
+    assert found["micro_f1"].best.method == "hilap"
+    assert found["micro_f1"].p > 0.1
+
+
+def test_the_runner_up_is_the_second_best_and_not_the_next_row(gold, tmp_path):
+    for method, wrong in (("hilap", 0.05), ("flat", 0.4), ("svm", 0.1)):
+        judged(tmp_path, "funcat", method, [noisy(gold, wrong, 0)], gold)
+    found = certainty.comparisons(list(runs_of(tmp_path).values()))
+    assert {(one.best.method, one.second.method) for one in found.values()} == {("hilap", "svm")}
+
+
+def test_a_result_without_counts_is_not_tested(gold, tmp_path):
+    judged(tmp_path, "funcat", "hilap", [noisy(gold, 0.01, 0)], gold)
+    write_result(tmp_path, "funcat", "svm", 0)
+    page = table.page(tmp_path)
+    assert "`hilap` over `svm` by" in page
+    assert page.count("not tested") == 3
+    assert "**" in cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")["Micro-F1"]
+    assert "‡" not in page.partition("## FunCat")[2]
+
+
+def test_many_documents_are_drawn_less_often_but_often_enough_for_one_in_a_hundred():
+    assert 2 * 1 / (1 + certainty.LEAST_SAMPLES) < 0.01
+    assert certainty.MOST_DRAWS // 781_265 >= certainty.LEAST_SAMPLES
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"right": "1 two"}, "funcat/hilap: counts.documents.right must be a text of numbers"),
+        ({"right": 7}, "funcat/hilap: counts.documents.right must be a text of numbers"),
+        ({"right": "1 2"}, "funcat/hilap: counts.documents: right, placed, gold differ in length"),
+        ({"right": " ".join(["nan"] * 80)}, "funcat/hilap: counts of documents must be numbers"),
+        ({"right": " ".join(["1e999"] * 80)}, "funcat/hilap: counts.documents must be numbers of at least 0"),
+        ({"placed": " ".join(["-1"] * 80)}, "funcat/hilap: counts.documents must be numbers of at least 0"),
+        ({"gold": " ".join(["9"] * 80)}, "hilap and svm were judged on other documents or labels"),
+    ],
+)
+def test_damaged_counts_are_named(change, message, gold, tmp_path):
+    for method in ("hilap", "svm"):
+        judged(tmp_path, "funcat", method, [noisy(gold, 0.1, 0)], gold)
+    path = tmp_path / "funcat" / "hilap" / "0.json"
+    record = json.loads(path.read_text())
+    record["counts"]["documents"] |= change
+    path.write_text(json.dumps(record))
+    with pytest.raises(HilapError, match=message):
+        table.page(tmp_path)
+
+
+def test_seeds_with_counts_of_different_lengths_are_refused(gold, tmp_path):
+    judged(tmp_path, "funcat", "svm", [noisy(gold, 0.1, 0)] * 2, gold)
+    judged(tmp_path, "funcat", "hilap", [noisy(gold, 0.1, 0)] * 2, gold)
+    path = tmp_path / "funcat" / "hilap" / "1.json"
+    record = json.loads(path.read_text())
+    record["counts"]["documents"]["right"] = "1 2 3"
+    path.write_text(json.dumps(record))
+    with pytest.raises(HilapError, match=r"counts\.documents\.right has different lengths for different seeds"):
+        table.page(tmp_path)
+
+
+# --- base models -----------------------------------------------------------------------------------------------------
+
+
+def base_results(folder, values, name="trove"):
+    """Results of base models: method -> Macro-F1, the other scores alike."""
+    for method, value in values.items():
+        scores = dict.fromkeys(("micro_f1", "macro_f1", "example_f1"), value)
+        write_result(folder, name, method, 0, test=scores)
+
+
+def test_gains_on_base_models_are_relative_and_averaged(tmp_path):
+    base_results(tmp_path, {"textcnn-flat-half": 0.20, "textcnn-flat": 0.25, "textcnn-sl": 0.26, "textcnn-hilap": 0.30})
+    base_results(tmp_path, {"bowcnn-flat-half": 0.40, "bowcnn-flat": 0.50, "bowcnn-sl": 0.45, "bowcnn-hilap": 0.44})
+    row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
+    assert row["Macro-F1 over flat at 0.5"] == "+30.0% (2 pairs)"  # +50% and +10%
+    assert row["Macro-F1 over flat, tuned"] == "+4.0% (2 pairs)"  # +20% and -12%
+    assert row["best of flat at 0.5, SL, HiLAP"] == "3 of 6"
+    assert row["best, flat tuned too"] == "3 of 6"
+
+
+def test_the_papers_claim_stands_below_ours(tmp_path):
+    base_results(tmp_path, {"textcnn-flat-half": 0.20, "textcnn-hilap": 0.30})
+    row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "*paper: RCV1, NYT, Yelp*")
+    assert (row["Macro-F1 over flat at 0.5"], row["best of flat at 0.5, SL, HiLAP"]) == ("+33.4%", "24 of 27")
+
+
+def test_a_base_model_without_hilap_gains_nothing_and_loses_nothing(tmp_path):
+    base_results(tmp_path, {"han-flat-half": 0.20, "han-flat": 0.0})
+    row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
+    assert set(row.values()) == {"TextCNN, HAN, bow-CNN", "–"}
+
+
+def test_a_flat_model_that_finds_nothing_is_left_out_of_the_mean(tmp_path):
+    base_results(tmp_path, {"han-flat-half": 0.0, "han-hilap": 0.2, "bowcnn-flat-half": 0.1, "bowcnn-hilap": 0.2})
+    row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "all base models above")
+    assert row["Macro-F1 over flat at 0.5"] == "+100.0% (1 pairs)"
+
+
+def test_base_models_have_a_section_and_are_not_in_the_table_of_the_set(tmp_path):
+    base_results(tmp_path, {"textcnn-flat": 0.25, "textcnn-hilap": 0.30, "svm": 0.28, "hilap": 0.31})
+    page = table.page(tmp_path)
+    first, _, rest = page.partition("## Base models (the paper's Figure 3)")
+    assert "| TextCNN" not in first
+    row = cells_of(rest, "PyPI descriptions (trove): base models", "TextCNN: HiLAP (`textcnn-hilap`)")
+    assert row["Macro-F1"] == "**30.00**"
+    wide = "Linear SVMs, the recommended preset's wide part: HiLAP (`hilap`)"
+    assert cells_of(rest, "PyPI descriptions (trove): base models", wide)["EBF"] == "**31.00**"
+
+
+def test_without_base_models_there_is_no_section_of_them(tmp_path):
+    base_results(tmp_path, {"svm": 0.28, "hilap": 0.31})
+    assert "Base models" not in table.page(tmp_path)
+
+
+# --- HMCN ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_orders_of_hmcn_stand_beside_the_papers(tmp_path):
+    for method, value in (("hmcn", 0.3), ("hmcn-original", 0.2), ("hmcn-tuned", 0.35)):
+        write_result(tmp_path, "funcat", method, 0, test={"macro_f1": value})
+    part = table.page(tmp_path).partition("## HMCN's orders (the paper's Table 8)")[2].partition("\n## ")[0]
+    ours = re.findall(r"\| FunCat \(cellcycle\) \| .*\(`([\w-]+)`\) \| 1 \| .* \| (\S+) \| .* \|", part)
+    assert ours == [("hmcn-original", "20.00"), ("hmcn", "30.00"), ("hmcn-tuned", "**35.00**")]
+    for name, place in (("RCV1", 0), ("Yelp", 3), ("NYT", 6)):
+        for system, values in PAPER["tables"]["table_hmcn"]["rows"].items():
+            three = " | ".join(map(str, values[place : place + 3]))
+            assert f"| {name} | *paper: {system}* | – | {three} |" in part
+
+
+def test_without_hmcn_there_is_no_section_of_it(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0)
+    assert sections.hmcn_section(records.read_results(tmp_path), PAPER) == []
+
+
+# --- the reading -----------------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_where_hilap_is_first_and_who_else_is(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0, test={"micro_f1": 0.31, "macro_f1": 0.07, "example_f1": 0.30})
+    write_result(tmp_path, "funcat", "svm", 0, test={"micro_f1": 0.30, "macro_f1": 0.09, "example_f1": 0.29})
+    write_result(tmp_path, "funcat", "flat", 0, test={"micro_f1": 0.20, "macro_f1": 0.08, "example_f1": 0.295})
+    page = table.page(tmp_path)
+    row = cells_of(page, "Where HiLAP is first", "FunCat (cellcycle)")
+    assert row["Micro-F1"] == "`hilap` (+1.00)"
+    assert row["Macro-F1"] == "`svm` (HiLAP -2.00)"
+    assert row["EBF"] == "`hilap` (+0.50)"
+    assert "HiLAP is first in **2 of 3** of these comparisons" in page
+    assert "first on Micro-F1 (`hilap`, 1.00 above `svm`)" in page
+    assert "not first on Macro-F1 (`svm` is, `hilap` is 2.00 below)" in page
+    assert "first on EBF (`hilap`, 0.50 above `flat`)" in page
+
+
+def test_a_system_on_another_base_model_can_be_first(tmp_path):
+    write_result(tmp_path, "trove", "hilap", 0, test={"micro_f1": 0.31})
+    write_result(tmp_path, "trove", "minilm-flat", 0, test={"micro_f1": 0.40})
+    assert "`minilm-flat` is, `hilap` is 9.00 below" in table.page(tmp_path)
+
+
+def test_equal_is_not_first(tmp_path):
+    for method in ("hilap", "svm"):
+        write_result(tmp_path, "funcat", method, 0)
+    assert "HiLAP is first in **0 of 3**" in table.page(tmp_path)
+
+
+def test_the_recommended_form_stands_for_hilap_even_where_another_is_better(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0, test={"micro_f1": 0.30})
+    write_result(tmp_path, "funcat", "hilap-paper", 0, test={"micro_f1": 0.40})
+    write_result(tmp_path, "funcat", "svm", 0, test={"micro_f1": 0.35})
+    row = cells_of(table.page(tmp_path), "Where HiLAP is first", "FunCat (cellcycle)")
+    assert row["Micro-F1"] == "`svm` (HiLAP -5.00)"
+
+
+def test_hilap_alone_is_not_first(tmp_path):
+    for method in ("hilap", "hilap-paper", "bowcnn-hilap"):
+        write_result(tmp_path, "funcat", method, 0)
+    page = table.page(tmp_path)
+    assert cells_of(page, "Where HiLAP is first", "FunCat (cellcycle)")["EBF"] == "nothing to compare with"
+    assert "so nothing is claimed" in page
+    assert "HiLAP is first in" not in page
+
+
+def test_hilap_sl_and_flat_parts_do_not_count_as_hilap():
+    assert [method for method in records.ABLATION if records.is_hilap(method)] == [
+        "hilap-nosl",
+        "hilap-noflat",
+        "hilap-paper",
+    ]
+    assert records.is_hilap("han-hilap")
+    assert not records.is_hilap("han-sl")
+
+
+def test_the_opponents_to_beat_are_counted_too(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0, test={"micro_f1": 0.31, "macro_f1": 0.09, "example_f1": 0.31})
+    assert "ahead of the opponents to beat, not measured by us, in **2 of 3**" in table.page(tmp_path)
+
+
+def test_the_cost_is_told_beside_that_of_the_strongest_rival(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0)
+    write_result(tmp_path, "funcat", "svm", 0, training={"cpu_seconds": 9.0})
+    write_result(tmp_path, "funcat", "flat", 0, test=dict.fromkeys(("micro_f1", "macro_f1", "example_f1"), 0.01))
+    words = reading.set_words(records.read_results(tmp_path)["funcat"], {})
+    assert "`hilap` 1,234 s, 2,000 documents/s; `svm` 9 s, 2,000 documents/s." in words[0]
+    assert "`flat`" not in words[0]
