@@ -269,3 +269,16 @@ def test_a_label_lifted_by_its_shortfall_is_placed_as_often_as_it_occurs():
             assert (capped + found[label] >= -1.0 - 1e-6).sum() == count
     vector = StopBias(count=0.5).vector(TREE, [1, 1, 1, 1], 5, found)
     np.testing.assert_allclose(vector[:4], found / 2, rtol=1e-6)
+
+
+def test_tuning_never_lowers_labels_by_their_counts():
+    tried = []
+
+    def sets_for(bias: StopBias) -> StopBias:
+        tried.append(bias)
+        return bias
+
+    tuned = tune_stop_bias(sets_for, None, metric=lambda gold, bias: -bias.count - abs(bias.constant + 10))
+    assert tuned.bias.count == 0.0
+    assert tuned.bias.constant < -3  # other parts do leave their grids
+    assert min(bias.count for bias in tried) == 0.0

@@ -102,7 +102,7 @@ COARSE: Mapping[str, tuple[float, ...]] = {
     "level": (-1.0, -0.5, 0.0, 0.5, 1.0),
     "count": (0.0, 0.25, 0.5, 0.75, 1.0),
 }
-"""Where tuning looks first. Refining leaves these ranges if that helps."""
+"""Where tuning looks first. Refining leaves these ranges if that helps, but for counts, which lift and never lower."""
 
 
 def shortfalls(
@@ -216,7 +216,8 @@ def _climb(search: _Search, best: StopBias, steps: Mapping[str, float]) -> StopB
         before = best
         for part, step in steps.items():
             here = getattr(best, part)
-            around = [min(max(here + way * step, -MOST), MOST) for way in (-1, 1)]
+            least = 0.0 if part == "count" else -MOST
+            around = [min(max(here + way * step, least), MOST) for way in (-1, 1)]
             best = search.better(best, [best.but(**{part: value}) for value in around])
     return best
 
