@@ -36,6 +36,7 @@ from curves import curves_of  # noqa: E402
 
 from hilap.corpus import Examples  # noqa: E402
 from hilap.corpus.datasets import DATASETS, load, load_folder  # noqa: E402
+from hilap.errors import HilapError  # noqa: E402
 from hilap.files import writing  # noqa: E402
 from hilap.metrics import example, macro, micro  # noqa: E402
 from hilap.metrics.report import report  # noqa: E402
@@ -301,4 +302,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except HilapError as fault:  # what, where, what was given, what to do: no traceback says it better
+        raise SystemExit(str(fault)) from None
