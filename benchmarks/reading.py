@@ -8,7 +8,7 @@ from typing import Any
 
 from cells import F1, HEADINGS, NONE, mean_of
 from certainty import Comparison
-from records import SETS, Runs, is_hilap
+from records import SETS, Runs, is_hilap, is_rival
 
 from hilap.metrics.words import markdown_table
 
@@ -24,7 +24,7 @@ def reading_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any
     for name, runs in pages.items():
         ranked = [standing(runs, key) for key in F1]
         places += [one.ahead > 0 for one in ranked if one is not None and one.ahead is not None]
-        others = sum(not is_hilap(one.method) for one in runs)
+        others = sum(is_rival(one.method) for one in runs)
         cells = [NONE if one is None else one.short for one in ranked]
         rows.append([SETS.get(name, name), str(others), *cells])
     table = markdown_table(["Set", "Other systems", *HEADINGS.values()], rows)
@@ -96,7 +96,7 @@ def standing(runs: Sequence[Runs], key: str) -> Standing | None:
     """HiLAP against the others by one score; None where nobody has it."""
     known = [one for one in runs if mean_of(one, key) is not None]
     ours = [one for one in known if is_hilap(one.method)]
-    return Standing(key, ours, [one for one in known if not is_hilap(one.method)]) if known else None
+    return Standing(key, ours, [one for one in known if is_rival(one.method)]) if known else None
 
 
 def _best(runs: Sequence[Runs], key: str) -> Runs | None:

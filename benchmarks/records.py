@@ -90,6 +90,11 @@ def is_hilap(method: str) -> bool:
     return method in WHOLE or method.endswith("-hilap")
 
 
+def is_rival(method: str) -> bool:
+    """Whether it is another system: neither HiLAP nor one of the parts that its ablation leaves."""
+    return not is_hilap(method) and method not in ABLATION
+
+
 @dataclass(frozen=True)
 class Runs:
     """All seeds of one method on one set."""

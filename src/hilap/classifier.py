@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 BLOCK = 256  # documents decoded at a time
 DEFAULT_ENCODERS = {"features": "mlp", "texts": "tfidf"}
 BIASES = ("stop_bias", "prior_bias", "level_bias", "count_bias")
+MAY_BE_OFF = {
+    f.name for kind in (PolicySettings, TrainSettings, DecodeSettings) for f in fields(kind) if f.default is None
+}
+OFF = "off"  # the value of a parameter that a preset switches on, and a user off: None takes the preset's
 WALKS_ONLY = (*BIASES, "min_labels", "max_labels", "single_path", "must_reach_leaf")
 
 
@@ -54,7 +58,8 @@ class NotTrainedError(HilapError, NotFittedError):  # type: ignore[misc]
 class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Learns where in a taxonomy documents belong.
 
-    Every parameter that is None takes the value of the preset; `hilap.settings` says what each means.
+    Every parameter that is None takes the value of the preset; `hilap.settings` says what each means. `"off"` switches
+    off what a preset switches on, where a setting can be none at all: `tune`, `clip`, `patience`, `max_steps`, ...
 
     Parameters
     ----------
@@ -109,8 +114,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         reinforced_learning_rate: float | None = None,
         weight_decay: float | None = None,
         schedule: str | None = None,
-        clip: float | None = None,
-        patience: int | None = None,
+        clip: float | str | None = None,
+        patience: int | str | None = None,
         flat_share: float | None = None,
         reinforced_flat_share: float | None = None,
         supervised_weight: float | None = None,
@@ -130,7 +135,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         wide_strength: float | None = None,
         wide_options: Mapping[str, Any] | None = None,
         label_text: bool | str | None = None,
-        max_steps: int | None = None,
+        max_steps: int | str | None = None,
         select: str | None = None,
         validation_share: float | None = None,
         seed: int | None = None,
@@ -141,7 +146,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         level_bias: float | None = None,
         count_bias: float | None = None,
         min_labels: int | None = None,
-        max_labels: int | None = None,
+        max_labels: int | str | None = None,
         single_path: bool | None = None,
         must_reach_leaf: bool | None = None,
         probabilities: str | None = None,
@@ -253,12 +258,13 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_streamed(train, policy, settings)
         train, held_out = with_validation(train, valid, share=settings.validation_share, seed=settings.seed)
         check_streamed(held_out, policy, settings)
-        fixed = decode.threshold if settings.variant == "flat" and decode.tune is None else None
         walks = settings.variant == "hilap"
+        fixed = None if walks or decode.tune is not None else decode.threshold
         run = self._learn(
             *(train, held_out, policy, settings),
             threshold=fixed,
             tune=decode.tune if walks else None,
+            bias=_bias_of(decode),
             checkpoint=checkpoint,
             resume=resume,
             callbacks=callbacks,
@@ -303,6 +309,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         threshold: float | None,
         tune: str | None,
+        bias: decoding.StopBias,
         checkpoint: str | Path | None,
         resume: bool,
         callbacks: Sequence[Callback],
@@ -325,7 +332,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows = label_rows(train.taxonomy, network.encoder, train.features)
             network.call_labels(rows, settings.label_text, generator)
         data, held_out = (TrainingData(part, network) for part in (train, valid))
-        run = plan(train.taxonomy, network, data, held_out, settings, threshold=threshold, tune=tune)
+        run = plan(train.taxonomy, network, data, held_out, settings, threshold=threshold, tune=tune, bias=bias)
         if members is not None:
             members._lend(run, settings)
         bars = [ProgressBar()] if self.progress else []
@@ -335,7 +342,15 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             callbacks=listeners,
             checkpoint=None if checkpoint is None else Path(checkpoint),
             identity={
-                "settings": _plain({**policy.to_dict(), **settings.to_dict(), "threshold": threshold, "tune": tune}),
+                "settings": _plain(
+                    {
+                        **policy.to_dict(),
+                        **settings.to_dict(),
+                        "threshold": threshold,
+                        "tune": tune,
+                        "bias": asdict(bias),
+                    }
+                ),
                 "encoder": _plain({"name": network.encoder.name, **network.encoder.settings()}),
                 "wide part": None if wide is None else _plain(wide.terms.settings()),
                 "taxonomy": train.taxonomy.fingerprint,
@@ -398,7 +413,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingError(f"output must be 'indicator' or 'labels', got {self.output!r}")
         further = (FOR_TEXTS if text else FOR_FEATURES).get(self.preset, {})
         given = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params(deep=False).items()}
-        chosen = PRESETS[self.preset] | further | {k: v for k, v in given.items() if v is not None}
+        off = {name for name, value in given.items() if name in MAY_BE_OFF and isinstance(value, str) and value == OFF}
+        own = {k: None if k in off else v for k, v in given.items() if v is not None}
+        chosen = PRESETS[self.preset] | further | own
 
         def pick(kind: type[Settings]) -> Any:
             return kind.from_dict({f.name: chosen[f.name] for f in fields(kind) if f.name in chosen})
@@ -411,6 +428,22 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         decode: DecodeSettings = pick(DecodeSettings)
         policy: PolicySettings = pick(PolicySettings)
         _check_used(settings.variant, policy, decode)
+        learns = policy.residual or settings.imitation_epochs or settings.reinforced_epochs
+        if settings.variant == "hilap" and not learns:
+            raise SettingError(
+                "a policy that walks has to learn when to stop: set reinforced_epochs or imitation_epochs above 0; "
+                "variant='sl' is the supervised part alone"
+            )
+        if self.wide_options is not None and not settings.wide:
+            raise SettingError(
+                "wide_options are of the wide part, which is not there; leave them out, or set wide=True"
+            )
+        for name in ("threshold", *BIASES):
+            if decode.tune is not None and name in own:
+                raise SettingError(
+                    f"{name} would be overwritten: tune={decode.tune!r} chooses it on validation documents; "
+                    f"leave it out, or set tune={OFF!r}"
+                )
         return policy, settings, decode
 
     # -- predicting -------------------------------------------------------------------------------------------------
@@ -452,6 +485,13 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
                 walks.append(tuple(self._named(step) for step in steps))
         return walks
+
+    @property
+    def classes_(self) -> NDArray[np.str_]:
+        """(L,) the labels, in the order of the columns: scikit-learn's scorers look for them under this name."""
+        if not hasattr(self, "taxonomy_"):
+            raise AttributeError("classes_ is there after fit")
+        return np.array(self.taxonomy_.labels, dtype=np.str_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
         """Example-based F1 (EBF): the measure the policy is rewarded by."""
@@ -627,9 +667,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return _stacked(blocks, len(self.taxonomy_))
 
     def _bias(self, decode: DecodeSettings) -> torch.Tensor | None:
-        bias = decoding.StopBias(
-            constant=decode.stop_bias, prior=decode.prior_bias, level=decode.level_bias, count=decode.count_bias
-        )
+        bias = _bias_of(decode)
         if self.train_settings_.variant != "hilap" or bias == decoding.StopBias():
             return None
         return bias.vector(self.taxonomy_, self.label_counts_, self.n_documents_, self.network_.shortfall.numpy())
@@ -696,6 +734,12 @@ def _indicator(blocks: Iterable[torch.Tensor], n_labels: int) -> sparse.csr_arra
 
 def _stacked(blocks: Sequence[NDArray[np.float32]], n_labels: int) -> NDArray[np.float32]:
     return np.concatenate(blocks) if blocks else np.zeros((0, n_labels), dtype=np.float32)
+
+
+def _bias_of(decode: DecodeSettings) -> decoding.StopBias:
+    return decoding.StopBias(
+        constant=decode.stop_bias, prior=decode.prior_bias, level=decode.level_bias, count=decode.count_bias
+    )
 
 
 def _check_used(variant: str, policy: PolicySettings, decode: DecodeSettings, given: Collection[str] = ()) -> None:

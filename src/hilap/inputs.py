@@ -143,12 +143,25 @@ def _matrix(rows: Any) -> NDArray[np.float32]:
 
 def _indicator(taxonomy: Taxonomy, y: Any) -> sparse.csr_array:
     if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
+        y = _in_order(taxonomy, y.to_numpy(), [str(column) for column in getattr(y, "columns", ())])
     if sparse.issparse(y) or (isinstance(y, np.ndarray) and y.ndim == 2 and y.dtype.kind in "biuf"):
         return taxonomy.close_matrix(y)
     if isinstance(y, Iterable) and not isinstance(y, (str, bytes)):
         return taxonomy.encode(y, close=True)
     raise SettingError(f"y must be label sets or an indicator matrix, got {type(y).__name__}")
+
+
+def _in_order(taxonomy: Taxonomy, y: Any, columns: list[str]) -> Any:
+    """The matrix of a frame whose columns are called as labels, with the taxonomy's columns; any other as it is."""
+    known = [column for column in columns if column in taxonomy]
+    if not known or y.dtype.kind not in "biuf":
+        return y
+    if len(known) < len(columns):
+        strangers = [column for column in columns if column not in taxonomy]
+        raise SettingError(f"y has columns that are no labels, {strangers[0]!r} first; leave them out")
+    matrix = np.zeros((len(y), len(taxonomy)), dtype=y.dtype)
+    matrix[:, [taxonomy.index(column) for column in columns]] = y
+    return matrix
 
 
 __all__ = ["check_streamed", "check_taxonomy", "examples_of", "with_validation"]

@@ -320,8 +320,9 @@ def reinforced_loss(
     baseline
         What a walk's rewards are compared with: the greedy walk's, or the mean of the document's other walks.
     entropy_bonus, standardise
-        Ingredients of the published code: the policy's entropy is added to the objective, returns are standardised over
-        all steps and documents of the batch.
+        Ingredients of the published code: the policy's entropy is added to the objective, divided by the number of open
+        actions, as that code takes a mean over candidates; returns are standardised over all steps and documents of
+        the batch.
     """
     n = len(documents)
     critic = int(baseline == "greedy")  # the greedy walks come first, in the same loop as the sampled ones
@@ -340,7 +341,9 @@ def reinforced_loss(
         values = (values - values.mean()) / (values.std() + 1e-8)
     losses = -replay.taken * values
     if entropy_bonus:
-        losses = losses - entropy_bonus * replay.entropy
+        losses = losses - entropy_bonus * replay.entropy / torch.diff(
+            replay.starts
+        )  # the published code's mean over actions
     total = replay.add_up(losses, rollouts * n).view(rollouts, n).mean(0)
     gained = rewards[:, critic:].sum(0).mean(0)
     return total, gained

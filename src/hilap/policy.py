@@ -328,7 +328,7 @@ class Policy(nn.Module):
         loss = losses.new_zeros(len(documents)).index_add(0, docs[which], losses)
         if stay:
             docs, at = gold.bool().nonzero(as_tuple=True)
-            itself = (self.states(documents, docs, at) * self.label[at]).sum(1)
+            itself = self.pair_scores(documents, docs, at, torch.arange(len(at) + 1, device=at.device), at)
             loss = loss.index_add(0, docs, F.softplus(-itself))
         return loss
 

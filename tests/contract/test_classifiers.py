@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -136,6 +137,15 @@ def test_it_works_in_a_grid_search_and_in_cross_validation(name):
     scores = cross_val_score(MAKERS[name](TREE), X, gold.toarray(), cv=2, error_score="raise")
     assert scores.shape == (2,)
     assert ((scores >= 0) & (scores <= 1)).all()
+
+
+@pytest.mark.parametrize("scoring", ["f1_micro", "f1_macro", "average_precision"])
+def test_scikit_learns_own_scorers_work(name, scoring):
+    made, (X, y) = fitted(name, "tree"), documents(n=30, seed=4)
+    gold = TREE.encode(y, close=True).toarray()
+    assert made.classes_.tolist() == list(TREE.labels)
+    assert 0 <= get_scorer(scoring)(made, X, gold[:, : len(made.classes_)]) <= 1
+    assert not hasattr(MAKERS[name](TREE), "classes_")
 
 
 # -- what comes out ---------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def model(files, tmp_path_factory) -> Path:
     """A model trained by the command line, in a process of its own."""
     out = tmp_path_factory.mktemp("models") / "deep" / "model"
     done = subprocess.run(
-        [sys.executable, "-m", "hilap", *train_words(files, out), "--json"],
+        [sys.executable, "-m", "hilap", *train_words(files, out, "--json", "--tensorboard", out.parent / "board")],
         capture_output=True,
         env=ENVIRONMENT,
         check=True,
@@ -129,6 +129,22 @@ def test_train_writes_a_model_a_log_and_its_figures(model):
     assert re.match(r"supervised epoch 1/3 loss \d\.\d+ example_f1 \d+\.\d\d", shown[0])
     assert not (model / "checkpoint.safetensors").exists()
     assert "Taxonomy fingerprint" in (model / "README.md").read_text()
+
+
+def test_tensorboard_gets_the_figures_of_the_log(model):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = EventAccumulator(str(model.parent / "board")).Reload()
+    shown = {(tag, p.step): p.value for tag in board.Tags()["scalars"] for p in board.Scalars(tag)}
+    log = [json.loads(line) for line in (model / "log.jsonl").open()]
+    expected = {
+        (f"{record['phase']}/{name}", step): pytest.approx(value, rel=1e-6)
+        for step, record in enumerate(log, start=1)
+        for name, value in record.items()
+        if name not in ("phase", "epoch")
+    }
+    assert shown == expected
+    assert ("reinforced/micro_f1", 7) in shown
 
 
 def test_the_command_line_and_python_train_the_same_model(model, files):
@@ -330,12 +346,23 @@ def test_settings_come_from_a_file_options_and_set_in_this_order(call, files, tm
         (["--set", "threshold=0.3"], "threshold means nothing to variant 'hilap'"),
         (["--set", "count_bias=0.5"], "count_bias means nothing without flat logits"),
         (["--resume", "--force"], "--resume goes on and --force starts anew; take one"),
+        (["--tensorboard", "{m}"], "--tensorboard: .*m is in the model's folder, which holds nothing else; give"),
+        (["--tensorboard", "{m}/x/y"], "--tensorboard: .*m/x/y is in the model's folder"),
+        (["--tensorboard", __file__], r"\.py: this is a file; TensorBoard's figures need a folder"),
+        (["--tensorboard", "x", "--method", "svm"], "--tensorboard: svm reports nothing while it learns; leave it out"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_is_read(call, tmp_path, more, says):
-    words = ["train", tmp_path / "none.jsonl", "--taxonomy", tmp_path / "none.tsv", "--out", tmp_path / "m", *more]
-    refused(call(*words), says=says)
+    words = ["train", tmp_path / "none.jsonl", "--taxonomy", tmp_path / "none.tsv", "--out", tmp_path / "m"]
+    refused(call(*words, *(word.replace("{m}", str(tmp_path / "m")) for word in more)), says=says)
     assert not (tmp_path / "m").exists()
+
+
+def test_tensorboard_that_is_not_installed_is_said_before_anything_is_read(call, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    words = ["train", tmp_path / "none.jsonl", "--out", tmp_path / "m", "--tensorboard", tmp_path / "board"]
+    refused(call(*words), says=r"tensorboard is needed here; install it with: pip install 'hilap\[tensorboard\]'")
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize(
@@ -523,7 +550,8 @@ def test_ctrl_c_says_how_to_go_on_and_leaves_a_usable_checkpoint(call, files, mo
     done = len([*(out / "log.jsonl").open()])
     assert done >= 1
     # Other settings are not the same run.
-    refused(call(*train_words(files, out, "--resume")), says="written with another settings; resume with the same")
+    differs = r"written with other settings \(supervised_epochs 4000 instead of 3\); resume with the same"
+    refused(call(*train_words(files, out, "--resume")), says=differs)
     with at_a_terminal([*words, "--resume"]) as going_on:
         while len([*(out / "log.jsonl").open()]) <= done and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -316,10 +316,15 @@ def test_the_entropy_of_a_step_is_that_of_its_open_actions(policy, documents):
 
 
 def test_staying_adds_every_gold_place_as_a_positive_candidate_of_its_own(policy, documents, gold):
+    if policy.bias is not None:
+        with torch.no_grad():
+            policy.bias.copy_(torch.linspace(-1, 1, len(policy.bias)))
     plain, staying = policy.local_loss(documents, gold), policy.local_loss(documents, gold, stay=True)
     for doc in range(3):
         extra = 0.0
         for at in gold[doc].nonzero().flatten().tolist():
             state = policy.states(documents, torch.tensor([doc]), torch.tensor([at]))[0]
-            extra -= math.log((state @ policy.label[at]).sigmoid().item())
+            own = 0.0 if policy.bias is None else policy.bias[at]
+            flat = 0.0 if documents.flat is None else documents.flat[doc, at]
+            extra -= math.log((state @ policy.label[at] + own + flat).sigmoid().item())
         assert (staying - plain)[doc].item() == pytest.approx(extra, rel=1e-9)

@@ -326,6 +326,14 @@ def test_hilap_sl_and_flat_parts_do_not_count_as_hilap():
     assert not records.is_hilap("han-sl")
 
 
+def test_parts_of_the_ablation_are_no_rivals_that_hilap_could_be_first_against(tmp_path):
+    for method in ("hilap", "flat-only", "hilap-sl"):
+        write_result(tmp_path, "funcat", method, 0)
+    row = cells_of(table.page(tmp_path), "Where HiLAP is first", "FunCat (cellcycle)")
+    assert (row["Other systems"], row["EBF"]) == ("0", "nothing to compare with")
+    assert records.is_rival("svm")
+
+
 def test_the_opponents_to_beat_are_counted_too(tmp_path):
     write_result(tmp_path, "funcat", "hilap", 0, test={"micro_f1": 0.31, "macro_f1": 0.09, "example_f1": 0.31})
     assert "ahead of the opponents to beat, not measured by us, in **2 of 3**" in table.page(tmp_path)

@@ -139,6 +139,26 @@ def test_an_entropy_bonus_is_taken_off_and_standardising_changes_only_the_scale(
     assert not torch.allclose(loss(standardise=True), loss())
 
 
+def test_the_entropy_bonus_is_a_mean_over_the_open_actions_of_each_decision(dag, monkeypatch):
+    network, batch, gold = network_of(dag)
+    documents, policy = walking(network, batch), network.policy
+    replays = []
+    replay = policy.replay
+    monkeypatch.setattr(policy, "replay", lambda *args: replays.append(replay(*args)) or replays[-1])
+
+    def loss(bonus: float) -> torch.Tensor:
+        draw = torch.Generator().manual_seed(0)
+        common = {"max_steps": 6, "gamma": 1.0, "rollouts": 2, "baseline": "leave-one-out"}
+        return reinforced_loss(policy, documents, gold, generator=draw, entropy_bonus=bonus, **common)[0].detach()
+
+    by_hand = torch.zeros(2 * len(gold))
+    taken = loss(0.0) - loss(1.0)
+    for m, row in enumerate(replays[0].row.tolist()):
+        probs = replays[0].log_probs[replays[0].starts[m] : replays[0].starts[m + 1]].detach().exp()
+        by_hand[row] -= (probs * probs.log()).sum() / len(probs)
+    torch.testing.assert_close(taken, by_hand.view(2, -1).mean(0), rtol=1e-4, atol=1e-5)
+
+
 def test_returns_add_up_discounted_rewards_by_hand():
     rewards = torch.tensor([[1.0, 0.0], [0.5, 2.0], [0.25, -1.0]])
     expected = [[1 + 0.5 * (0.5 + 0.5 * 0.25), 0.5 * (2 - 0.5)], [0.5 + 0.125, 1.5], [0.25, -1.0]]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import re
+import sys
+from collections.abc import Callable
+from io import StringIO
 from itertools import chain
+from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
 from hilap import HiLAPClassifier
@@ -214,19 +222,65 @@ def test_a_log_that_cannot_be_written_is_our_own_error(tmp_path):
         JsonLog(tmp_path / "nowhere" / "log.jsonl").on_epoch({})
 
 
-def test_a_progress_bar_shows_epochs_and_scores():
-    from io import StringIO
-
-    from rich.console import Console
-
+def bar_lines(width: int, heard: Callable[[ProgressBar], None]) -> list[str]:
+    """What a bar leaves on a terminal of so many columns."""
     out = StringIO()
-    bar = ProgressBar(Console(file=out, width=160, force_terminal=False))
+    bar = ProgressBar(Console(file=out, width=width, force_terminal=False))
+    heard(bar)
+    bar.close()
+    return out.getvalue().splitlines()
+
+
+def scored_run(bar: ProgressBar) -> None:
     network, phase = line(epochs=2)
     inner = phase.validate
-    phase.validate = lambda: {**inner(), "example_f1": 0.1234}
-    Trainer(TrainSettings(), callbacks=[bar]).run(network, [phase])
-    bar.close()
-    assert re.search(r"fit +.* epoch 2/2 .*docs/s.*loss \d\.\d+ example_f1 12\.34", out.getvalue())
+    phase.validate = lambda: {**inner(), "example_f1": 0.1234, "micro_f1": 0.5, "macro_f1": 0.25}
+    Trainer(TrainSettings(batch_size=2), callbacks=[bar]).run(network, [phase])
+
+
+@pytest.mark.parametrize(
+    ("width", "scores"),
+    [(80, r"F1 12\.34"), (160, r"example_f1 12\.34 micro_f1 50\.00 macro_f1 25\.00")],
+)
+def test_a_progress_bar_shows_epochs_speed_time_left_loss_and_scores(width, scores):
+    (said,) = bar_lines(width, scored_run)
+    assert re.fullmatch(rf"fit +━+ epoch 2/2 [\d,]+ docs/s 0:00:00 loss \d\.\d{{4}} {scores} *", said)
+    assert len(said) <= width
+
+
+@pytest.mark.parametrize("loss", [0.5664, -12.3456, 123456.789, -1e30])
+def test_the_longest_line_of_a_progress_bar_fits_into_80_columns(loss, monkeypatch):
+    monkeypatch.setattr("rich.progress.Task.speed", property(lambda task: 123456.0))
+    monkeypatch.setattr("rich.progress.Task.time_remaining", property(lambda task: 99 * 3600 + 59 * 60 + 58.0))
+
+    def heard(bar: ProgressBar) -> None:
+        bar.on_phase("flat 10/15", 1000, 50, 0)
+        bar.on_batch(50, loss)
+        bar.on_epoch({"phase": "flat 10/15", "epoch": 998, "example_f1": 1.0, "micro_f1": 1.0, "macro_f1": 1.0})
+
+    (said,) = bar_lines(80, heard)
+    assert re.fullmatch(
+        r"flat 10/15 +━+ epoch 998/1000 123,456 docs/s 99:59:58 loss \S+ F1 100\.00 *", said.replace("╸", "━")
+    )
+    assert float(said.split("loss ")[1].split()[0]) == pytest.approx(loss, rel=0.01)
+    assert len(said) <= 80
+
+
+def test_no_time_is_left_of_a_phase_that_ended_early():
+    def run(bar: ProgressBar) -> None:
+        network, phase = line(scores=[0.5, 0.1, 0.1], epochs=1000)
+        Trainer(TrainSettings(patience=2), callbacks=[bar]).run(network, [phase, phase_after(network)])
+
+    early, last = bar_lines(80, run)
+    assert "epoch 3/1000" in early
+    assert "0:00:00" in early
+    assert "epoch 1/1" in last
+
+
+def phase_after(network: nn.Module) -> Phase:
+    _, phase = line(epochs=1, scores=[1.0], name="after")
+    phase.parameters = list(network.parameters())
+    return phase
 
 
 def test_epoch_lines_are_plain_text():
@@ -237,21 +291,90 @@ def test_epoch_lines_are_plain_text():
     assert said == ["fit epoch 1/1 loss 9.0000 micro_f1 50.00"]
 
 
-def test_tensorboard_gets_every_figure(tmp_path):
-    pytest.importorskip("tensorboard")
-    board = TensorBoard(tmp_path / "board")
-    network, phase = line(epochs=2)
-    Trainer(TrainSettings(), callbacks=[board]).run(network, [phase])
-    board.close()
-    assert list((tmp_path / "board").iterdir())
+def curves(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """What TensorBoard would show: the points of each curve."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    read = EventAccumulator(str(folder)).Reload()
+    return {tag: [(p.step, p.value) for p in read.Scalars(tag)] for tag in read.Tags()["scalars"]}
+
+
+def points(history: list[dict]) -> dict[str, list[tuple[int, float]]]:
+    found: dict[str, list[tuple[int, float]]] = {}
+    for step, record in enumerate(history, start=1):
+        for name in record.keys() - {"phase", "epoch"}:
+            found.setdefault(f"{record['phase']}/{name}", []).append((step, pytest.approx(record[name], rel=1e-6)))
+    return found
+
+
+def test_tensorboard_gets_every_figure_and_a_new_run_hides_the_old_one(tmp_path):
+    for epochs in (4, 2):
+        network, phase = line(epochs=epochs)
+        board = TensorBoard(tmp_path / "board")
+        history = Trainer(TrainSettings(), callbacks=[board]).run(network, [phase, phase_after(network)])
+        board.close()
+        assert curves(tmp_path / "board") == points(history)
+    assert sorted(curves(tmp_path / "board")) == [
+        f"{phase}/{name}" for phase in ("after", "fit") for name in ("loss", "seconds", "select", "step")
+    ]
+
+
+def test_tensorboard_shows_a_resumed_run_as_one(tmp_path):
+    def run(resume: bool, *plugs: Callback) -> list[dict]:
+        network, phase = line(epochs=4)
+        board = TensorBoard(tmp_path / "board")
+        trainer = Trainer(TrainSettings(), callbacks=[*plugs, board], checkpoint=tmp_path / "c.safetensors")
+        try:
+            return trainer.run(network, [phase], resume=resume)
+        finally:
+            board.close()
+
+    with pytest.raises(Broken):
+        run(False, Plug(4))  # a phase, two batches with their epochs: the second one is not written any more
+    assert len(curves(tmp_path / "board")["fit/loss"]) == 1
+    history = run(True)
+    assert len(history) == 4
+    assert curves(tmp_path / "board") == points(history)
 
 
 def test_tensorboard_says_how_to_get_it(monkeypatch, tmp_path):
-    import sys
-
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(HilapError, match=re.escape("pip install 'hilap[bench]'")):
+    with pytest.raises(HilapError, match=re.escape("pip install 'hilap[tensorboard]'")):
         TensorBoard(tmp_path)
+
+
+def test_a_folder_that_tensorboard_cannot_write_to_is_our_own_error(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(HilapError, match=r"file: this is a file; .* give the name of one"):
+        TensorBoard(tmp_path / "file")
+    board = TensorBoard(tmp_path / "file" / "below")
+    with pytest.raises(HilapError, match=r"below: TensorBoard's figures cannot be written \(Not a directory\)"):
+        board.on_epoch({"phase": "fit", "epoch": 1, "loss": 1.0})
+    board.close()
+
+
+def test_a_disk_that_fills_up_while_tensorboard_writes_is_our_own_error(tmp_path, monkeypatch):
+    board = TensorBoard(tmp_path / "board")
+    board.on_epoch({"phase": "fit", "epoch": 1, "loss": 1.0})
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with monkeypatch.context() as patched:
+        patched.setattr("torch.utils.tensorboard.SummaryWriter.flush", Mock(side_effect=full))
+        patched.setattr("torch.utils.tensorboard.SummaryWriter.close", Mock(side_effect=full))
+        for act in (lambda: board.on_epoch({"phase": "fit", "epoch": 2, "loss": 1.0}), board.close):
+            with pytest.raises(HilapError, match=r"board: TensorBoard's figures cannot be written \(No space left"):
+                act()
+    board.close()
+
+
+def test_the_listeners_of_the_documents_listen(tmp_path, monkeypatch, capsys):
+    document = Path(__file__).parents[2] / "docs" / "method.md"
+    (code,) = re.findall(r"^```python\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    classifier = HiLAPClassifier(**SMALL, **VARIANTS["paper"])
+    exec(code.replace("> 100", "> 0"), {"classifier": classifier, "train": examples(), "valid": examples(1)})
+    assert [json.loads(text) for text in Path("log.jsonl").read_text().splitlines()] == classifier.history_
+    assert curves(tmp_path / "board") == points(classifier.history_)
+    assert "epoch 1 of phase supervised went astray" in capsys.readouterr().out
 
 
 # -- broken and resumed ---------------------------------------------------------------------------------------------
@@ -359,24 +482,76 @@ def test_resuming_without_a_checkpoint_starts_at_the_beginning(tmp_path):
     assert (tmp_path / "new.safetensors").exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "train", "valid", "what"),
-    [
-        ({"gamma": 0.1}, 0, 1, "settings"),
-        ({"seed": 1}, 0, 1, "settings"),
-        ({"encoder_options": {"hidden": (6,)}}, 0, 1, "encoder"),
-        ({}, 5, 1, "training documents"),
-        ({}, 0, 5, "validation documents"),
-    ],
-)
-def test_another_run_is_not_resumed(changes, train, valid, what, tmp_path):
+def test_resuming_without_the_name_of_a_checkpoint_is_an_error():
+    made = HiLAPClassifier(**SMALL, **VARIANTS["paper"])
+    with pytest.raises(
+        SettingError, match=r"resume needs the checkpoint of the run that goes on; give checkpoint=\.\.\."
+    ):
+        made.fit(examples(), valid=examples(1), resume=True)
+    assert not hasattr(made, "network_")
+
+
+def test_a_checkpoint_is_not_overwritten_by_a_run_that_starts_anew(tmp_path):
     path = tmp_path / "c.safetensors"
     settings = {**SMALL, **VARIANTS["paper"]}
     HiLAPClassifier(**settings).fit(examples(), valid=examples(1), checkpoint=path)
-    with pytest.raises(ModelError, match=f"it was written with another {what}; resume with the same, or train anew"):
+    before, watcher = path.read_bytes(), Watcher()
+    with pytest.raises(ModelError, match=r"c\.safetensors: .* already; go on from it with resume=True, or remove it"):
+        HiLAPClassifier(**settings).fit(examples(), valid=examples(1), checkpoint=path, callbacks=[watcher])
+    assert path.read_bytes() == before
+    assert watcher.heard == [("close",)]
+    path.unlink()
+    HiLAPClassifier(**settings).fit(examples(), valid=examples(1), checkpoint=path)
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "train", "valid", "what"),
+    [
+        ({"gamma": 0.1}, 0, 1, "other settings (gamma 0.9 instead of 0.1)"),
+        ({"seed": 1, "patience": 3}, 0, 1, "other settings (patience None instead of 3, seed 0 instead of 1)"),
+        (
+            {"encoder_options": {"hidden": (6, 5), "dropout": 0.3}},
+            0,
+            1,
+            "another encoder (hidden [6] instead of [6, 5])",
+        ),
+        ({}, 5, 1, "other training documents"),
+        ({}, 0, 5, "other validation documents"),
+    ],
+)
+def test_another_run_is_not_resumed_and_what_differs_is_named(changes, train, valid, what, tmp_path):
+    path = tmp_path / "c.safetensors"
+    settings = {**SMALL, **VARIANTS["paper"]}
+    HiLAPClassifier(**settings).fit(examples(), valid=examples(1), checkpoint=path)
+    says = f"{path}: it was written with {what}; resume with the same, or train anew"
+    with pytest.raises(ModelError, match=f"^{re.escape(says)}$"):
         HiLAPClassifier(**{**settings, **changes}).fit(
             examples(train), valid=examples(valid), checkpoint=path, resume=True
         )
+
+
+@pytest.mark.parametrize(
+    ("written", "given", "what"),
+    [
+        ({"settings": {"a": 1}}, {"settings": {"a": 1, "b": None}}, "other settings (b unset instead of None)"),
+        ({"settings": {"a": 1, "b": 2}}, {"settings": {"a": 1}}, "other settings (b 2 instead of unset)"),
+        (
+            {"settings": dict.fromkeys("abcde", 1)},
+            {"settings": dict.fromkeys("abcde", 2)},
+            "other settings (a 1 instead of 2, b 1 instead of 2, c 1 instead of 2, 2 more)",
+        ),
+        ({"encoder": {"a": "x" * 99}}, {"encoder": {"a": 0}}, f"another encoder (a '{'x' * 58}… instead of 0)"),
+        ({"wide part": None}, {"wide part": {"a": 1}}, "another wide part"),
+        ({}, {"taxonomy": "a1b2"}, "another taxonomy"),
+    ],
+)
+def test_what_differs_is_said_in_a_few_words(written, given, what, tmp_path):
+    path = tmp_path / "c.safetensors"
+    network, phase = line(epochs=1)
+    Trainer(TrainSettings(), checkpoint=path, identity=written).run(network, [phase])
+    with pytest.raises(ModelError, match=re.escape(f"written with {what}; resume")):
+        Trainer(TrainSettings(), checkpoint=path, identity=given).run(network, [phase], resume=True)
 
 
 def test_the_documents_themselves_count_not_only_their_labels():
@@ -397,6 +572,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
         ({"weights/weight": torch.zeros(3, 3)}, {"progress": {}}),
         ({"weights/weight": torch.zeros(1, 1)}, {"progress": {"speed": 1}}),
         ({"weights/weight": torch.zeros(1, 1)}, {}),
+        ({"weights/weight": torch.zeros(1, 1)}, {"identity": [], "progress": {}}),
     ]:
         write_checkpoint(path, tensors, state)
         with pytest.raises(ModelError, match="this is no checkpoint of such a run; train anew"):

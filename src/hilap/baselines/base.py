@@ -195,6 +195,13 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         raise SettingError(f"explain needs a policy that walks; this is a model of kind {self.kind!r}")
 
+    @property
+    def classes_(self) -> NDArray[np.str_]:
+        """(L,) the labels, in the order of the columns: scikit-learn's scorers look for them under this name."""
+        if not hasattr(self, "taxonomy_"):
+            raise AttributeError("classes_ is there after fit")
+        return np.array(self.taxonomy_.labels, dtype=np.str_)
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
         """Example-based F1 (EBF)."""
         self._check_fitted()

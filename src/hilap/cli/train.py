@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -65,6 +66,10 @@ def train(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a model or a broken run in this folder.")] = False,
     progress: Annotated[bool, typer.Option(help="Show on standard error how far training is.")] = True,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(help="A folder for losses and scores as TensorBoard shows them.", show_default=False),
+    ] = None,
     format: FormatOption = None,
     text: TextColumn = "text",
     labels: LabelsColumn = "labels",
@@ -99,6 +104,7 @@ def train(
     options = {"encoder": encoder, "preset": preset, "seed": seed}
     classifier = kind(**gather(kind, config, options, set_)).check()
     room = _working_folder(out, memory, work, method)
+    board = _board(out, tensorboard, method)
     _make_room(out, resume=resume, force=force)
     columns: dict[str, Any] = {
         "format": format,
@@ -122,7 +128,7 @@ def train(
     _make_folder(out)
     try:
         if method == HILAP:
-            listeners = _listeners(out, progress)
+            listeners = [*_listeners(out, progress), *board]
             classifier.fit(documents, valid=held_out, checkpoint=out / CHECKPOINT, resume=resume, callbacks=listeners)
         else:
             classifier.set_params(progress=progress and sys.stderr.isatty())
@@ -169,6 +175,20 @@ def _working_folder(out: Path, memory: str | None, work: Path | None, method: st
     folder = out.absolute().parent / f".{out.name}.work"
     clear(folder, drafts=True)
     return folder
+
+
+def _board(out: Path, folder: Path | None, method: str) -> list[Callback]:
+    """What writes for TensorBoard, if it is asked for; made early, so that a missing package is said at once."""
+    if folder is None:
+        return []
+    if method != HILAP:
+        raise SettingError(f"--tensorboard: {method} reports nothing while it learns; leave it out")
+    place = Path(os.path.realpath(folder))
+    if Path(os.path.realpath(out)) in (place, *place.parents):
+        raise SettingError(f"--tensorboard: {folder} is in the model's folder, which holds nothing else; give another")
+    from hilap.training.callbacks import TensorBoard
+
+    return [TensorBoard(folder)]
 
 
 def _make_room(out: Path, *, resume: bool, force: bool) -> None:

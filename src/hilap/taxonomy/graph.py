@@ -455,6 +455,11 @@ class Taxonomy:
             raise TaxonomyError(f"{needed}, got shape {given.shape}")
         rows = sparse.csr_array(given)
         if rows.dtype != bool:
+            strange = ~((rows.data >= 0) & (rows.data == np.floor(rows.data)))  # entries given twice add up: 2 is fine
+            if strange.any():
+                raise TaxonomyError(
+                    f"{needed}, 1 where a document has it and 0 where not, got the value {rows.data[strange][0]}"
+                )
             rows = rows.astype(bool)
         if not rows.has_canonical_format:
             rows = rows.copy()

@@ -54,8 +54,9 @@ class Run:
     settings: TrainSettings
     max_steps: int
     folds: list[NDArray[np.int64]]  # what each member does not see; validation documents count on from training ones
-    fixed_threshold: float | None = None  # of the flat model, where it is not tuned
+    fixed_threshold: float | None = None  # of a flat or a supervised model, where it is not tuned
     tune: str | None = None  # walks are judged with the stop bias that is best for this metric
+    bias: StopBias = field(default_factory=StopBias)  # ... or with this one, where it is not tuned
     honest: Tensor | None = None  # (n, L) flat logits of training documents by members that have not seen them
     honest_valid: Tensor | None = None  # the same of validation documents, where members learn from these too
     threshold: float = 0.5  # of the flat model, tuned on validation documents
@@ -147,6 +148,7 @@ def plan(
     *,
     threshold: float | None = None,
     tune: str | None = None,
+    bias: StopBias | None = None,
 ) -> Run:
     """The phases that the settings ask for, and what they share.
 
@@ -155,9 +157,12 @@ def plan(
     taxonomy, network, train, valid, settings
         What is trained, on what, how.
     threshold
-        What a flat model will predict with, so that its epochs are judged by it; None tunes it every time.
+        What a flat or supervised model will predict with, so that its epochs are judged by it; None tunes that of a
+        flat model every time, and takes 0.5 for a supervised one.
     tune
         The metric that the stop bias will be tuned for, so that epochs are judged by that too; None leaves it alone.
+    bias
+        The stop bias that walks will have where it is not tuned, so that epochs are judged by it; None: none.
     """
     rng = np.random.default_rng([settings.seed, 17])
     pool = len(train) + (len(valid) if settings.pool_validation else 0)
@@ -165,6 +170,7 @@ def plan(
     folds = [np.sort(fold) for folds in parted for fold in folds]
     run = Run(taxonomy, network, train, valid, settings, settings.max_steps or train.most_steps(), folds, threshold)
     run.tune = tune
+    run.bias = StopBias() if bias is None else bias
     run.fit_wide()
     phases: list[Phase] = []
     if settings.flat_epochs:
@@ -228,6 +234,10 @@ def _supervised(run: Run) -> Phase:
         )
         return losses.mean(), {}
 
+    def top_down(network: Network, seen: Seen) -> Tensor:
+        threshold = 0.5 if run.fixed_threshold is None else run.fixed_threshold
+        return network.policy.top_down(network.documents(seen), threshold=threshold)
+
     return Phase(
         name="supervised",
         epochs=run.settings.supervised_epochs,
@@ -236,7 +246,7 @@ def _supervised(run: Run) -> Phase:
         shares=parameter_rates(run.network),
         rows=np.arange(len(run.train)),
         loss=loss,
-        validate=lambda: _judge(run, lambda network, seen: network.policy.top_down(network.documents(seen))),
+        validate=lambda: _judge(run, top_down),
         setup=lambda: _prepare_policy(run),
     )
 
@@ -368,7 +378,7 @@ def _judge(run: Run, sets: Callable[[Network, Seen], Tensor]) -> dict[str, float
 def _judge_walk(run: Run) -> dict[str, float]:
     """Scores of the greedy walk; where the stop bias will be tuned, with a roughly tuned one."""
     if run.tune is None:
-        return score_sets(run.valid.labels, _walked(run, StopBias())[: len(run.valid)], run.settings.select)
+        return score_sets(run.valid.labels, _walked(run, run.bias)[: len(run.valid)], run.settings.select)
     found: dict[StopBias, NDArray[np.bool_]] = {}
 
     def sets(bias: StopBias) -> NDArray[np.bool_]:

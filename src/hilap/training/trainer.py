@@ -18,10 +18,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hilap.errors import ModelError
+from hilap.errors import ModelError, SettingError
 from hilap.settings import TrainSettings
 from hilap.storage import read_checkpoint, write_checkpoint
 from hilap.training.callbacks import Callback
+
+MOST_SHOWN, MOST_LETTERS = 3, 60  # differing settings named in a message, and letters of a value there
 
 
 @dataclass
@@ -95,11 +97,12 @@ class Trainer:
 
     def run(self, network: nn.Module, phases: Sequence[Phase], *, resume: bool = False) -> list[dict[str, Any]]:
         """Train; the network ends with the best weights of the last phase. Returns one record an epoch."""
+        self._check(resume)
         progress = Progress()
         best: dict[str, Tensor] = {}
         moments: dict[str, Tensor] | None = None
         if resume and self.checkpoint is not None and self.checkpoint.exists():
-            progress, best, moments = self._resume(network)
+            progress, best, moments = self._resume(self.checkpoint, network)
             for callback in self.callbacks:
                 callback.on_resume(progress.history)
         for number in range(progress.phase, len(phases)):
@@ -200,15 +203,25 @@ class Trainer:
             tensors |= {f"optimizer/{number}/{key}": value for key, value in state.items()}
         write_checkpoint(self.checkpoint, tensors, {"progress": vars(progress), "identity": self.identity})
 
-    def _resume(self, network: nn.Module) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
-        if self.checkpoint is None:
-            raise ModelError("there is no checkpoint to resume from; give a folder to write to")
-        tensors, state = read_checkpoint(self.checkpoint)
+    def _check(self, resume: bool) -> None:
+        if resume and self.checkpoint is None:
+            raise SettingError("resume needs the checkpoint of the run that goes on; give checkpoint=...")
+        if not resume and self.checkpoint is not None and self.checkpoint.exists():
+            raise ModelError(
+                f"{self.checkpoint}: there is a checkpoint already; go on from it with resume=True, "
+                "or remove it to train anew"
+            )
+
+    def _resume(self, checkpoint: Path, network: nn.Module) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
+        tensors, state = read_checkpoint(checkpoint)
+        foreign = ModelError(f"{checkpoint}: this is no checkpoint of such a run; train anew")
+        written = state.get("identity")
+        if not isinstance(written, dict):
+            raise foreign
         for name, value in self.identity.items():
-            if state.get("identity", {}).get(name) != value:
-                raise ModelError(
-                    f"{self.checkpoint}: it was written with another {name}; resume with the same, or train anew"
-                )
+            if written.get(name) != value:
+                what = _difference(name, written.get(name), value)
+                raise ModelError(f"{checkpoint}: it was written with {what}; resume with the same, or train anew")
         parts: dict[str, dict[str, Tensor]] = {"weights": {}, "best": {}, "optimizer": {}}
         try:
             for name, value in tensors.items():
@@ -217,7 +230,25 @@ class Trainer:
             network.load_state_dict(parts["weights"])
             return Progress(**state["progress"]), parts["best"], parts["optimizer"]
         except (KeyError, TypeError, RuntimeError):
-            raise ModelError(f"{self.checkpoint}: this is no checkpoint of such a run; train anew") from None
+            raise foreign from None
+
+
+def _difference(name: str, written: Any, given: Any) -> str:
+    """What a checkpoint was written with, where it is not what is given."""
+    what = f"other {name}" if name.endswith("s") else f"another {name}"
+    if not isinstance(written, dict) or not isinstance(given, dict):  # hashes, which tell a reader nothing
+        return what
+    old, new = ({key: _brief(value) for key, value in values.items()} for values in (written, given))
+    differ = [key for key in {**new, **old} if key not in old or key not in new or written[key] != given[key]]
+    pairs = [f"{key} {old.get(key, 'unset')} instead of {new.get(key, 'unset')}" for key in differ[:MOST_SHOWN]]
+    if len(differ) > MOST_SHOWN:
+        pairs.append(f"{len(differ) - MOST_SHOWN} more")
+    return f"{what} ({', '.join(pairs)})"
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
 
 
 def _copy(network: nn.Module) -> dict[str, Tensor]:
