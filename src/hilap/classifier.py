@@ -244,7 +244,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Validation documents, as `(X, y)` or as `Examples`; they choose the epoch and the stop bias. Without them
             a share of the training documents is held out.
         checkpoint
-            A file to write after every epoch, and with `resume` to go on from.
+            A file to write after every epoch. One that is there already is refused without `resume`.
+        resume
+            Go on from the checkpoint, if it is there; the result is that of a run that was never broken off.
         callbacks
             Listeners beside the progress bar.
         members
