@@ -152,9 +152,9 @@ class Policy(nn.Module):
         nn.init.normal_(self.label, std=self.label.shape[1] ** -0.5, generator=generator)
         self.reset_stop(generator)
 
-    def reset_stop(self, generator: torch.Generator | None = None) -> None:
+    def reset_stop(self, generator: torch.Generator | None = None, scale: float = 1.0) -> None:
         """Draw the stop embedding anew: HiLAP takes all of HiLAP-SL but this (Section 3.1)."""
-        nn.init.normal_(self.e_stop, std=self.label.shape[1] ** -0.5, generator=generator)
+        nn.init.normal_(self.e_stop, std=scale * self.label.shape[1] ** -0.5, generator=generator)
 
     # -- states and action scores -----------------------------------------------------------------------------------
 

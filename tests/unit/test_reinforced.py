@@ -342,6 +342,15 @@ def test_hilap_takes_over_all_of_hilap_sl_but_the_stop_embedding(taxonomy):
     assert not torch.equal(started["policy.e_stop"], learned["policy.e_stop"])
 
 
+def test_the_new_stop_embedding_is_as_small_as_start_scale_says(taxonomy):
+    def drawn(scale: float) -> torch.Tensor:
+        options = {"supervised_epochs": 1, "reinforced_epochs": 1, "reinforced_learning_rate": 0.0, "weight_decay": 0.0}
+        made = HiLAPClassifier(**SMALL, **options, start_scale=scale)
+        return weights_of(made.fit(examples(taxonomy), valid=examples(taxonomy, 1)).network_)["policy.e_stop"]
+
+    torch.testing.assert_close(drawn(0.01), 0.01 * drawn(1.0))
+
+
 def test_the_stop_embedding_is_drawn_once_where_imitation_comes_first(taxonomy):
     run = run_of(taxonomy, imitation_epochs=1)
     _, imitation, reinforced = run.phases

@@ -354,7 +354,7 @@ def _begin_policy(run: Run, generator: torch.Generator) -> None:
             short = shortfalls(logits.numpy(), labels, threshold, run.taxonomy, lift=lift)
             run.network.shortfall.copy_(torch.from_numpy(short))
     else:
-        policy.reset_stop(generator)
+        policy.reset_stop(generator, run.network.start_scale)
 
 
 def _prepare_policy(run: Run) -> None:
