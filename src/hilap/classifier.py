@@ -36,7 +36,7 @@ from hilap.taxonomy import Taxonomy
 from hilap.training import Trainer, TrainingData, plan
 from hilap.training.callbacks import Callback, ProgressBar
 from hilap.training.phases import THRESHOLDS, Run, best_threshold, score_sets
-from hilap.wide import Wide
+from hilap.wide import Wide, pretrained
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -74,6 +74,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `paper`, `original` (the published code's ingredients) or `residual` (ours).
     wide_options
         Settings of the TF-IDF rows of the wide part, as for the encoder `tfidf` (`max_words`, `bigrams`, ...).
+    wide_vectors, wide_vector_options
+        `static` or `transformer`: an encoder whose vectors, as they are before any training, stand beside the words in
+        the wide part; and its settings.
     label_text
         What labels are called (their names, and those above them). True: words that a document shares with it speak for
         the label, in the wide part. `start`: the label embeddings of the policy and the label weights of the flat head
@@ -134,6 +137,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         wide: bool | None = None,
         wide_strength: float | None = None,
         wide_options: Mapping[str, Any] | None = None,
+        wide_vectors: str | None = None,
+        wide_vector_options: Mapping[str, Any] | None = None,
         label_text: bool | str | None = None,
         max_steps: int | str | None = None,
         select: str | None = None,
@@ -199,6 +204,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.wide = wide
         self.wide_strength = wide_strength
         self.wide_options = wide_options
+        self.wide_vectors = wide_vectors
+        self.wide_vector_options = wide_vector_options
         self.label_text = label_text
         self.max_steps = max_steps
         self.select = select
@@ -298,6 +305,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(faults) == len(kinds):
             raise faults[-1]
         _, settings, _ = self._settings(text=True)
+        if settings.wide_vectors is not None:
+            pretrained(settings.wide_vectors, self.wide_vector_options)
         if self.encoder is not None and not isinstance(settings.label_text, bool):
             check_encoder(make(self.encoder, **(options or {})), settings.label_text)
         return self
@@ -328,7 +337,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with torch.random.fork_rng(
             devices=[]
         ):  # layers draw weights when made; they are drawn again from the generator
-            wide = self._wide(train) if settings.wide else None
+            wide = self._wide(train, settings.wide_vectors) if settings.wide else None
             network = Network(train.taxonomy, encoders, policy, generator, wide)
         if not isinstance(settings.label_text, bool):
             rows = label_rows(train.taxonomy, network.encoder, train.features)
@@ -354,7 +363,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     }
                 ),
                 "encoder": _plain({"name": network.encoder.name, **network.encoder.settings()}),
-                "wide part": None if wide is None else _plain(wide.terms.settings()),
+                "wide part": None if wide is None else _plain(wide.described()),
                 "taxonomy": train.taxonomy.fingerprint,
                 "training documents": data.fingerprint,
                 "validation documents": held_out.fingerprint,
@@ -402,9 +411,13 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if phase.name.startswith("flat"):
                 phase.epochs = 0  # they keep their place: what comes after draws the same random numbers
 
-    def _wide(self, train: Examples) -> Wide:
+    def _wide(self, train: Examples, vectors: str | None) -> Wide:
         terms = TfIdf(**checked_options(TfIdf, {**(self.wide_options or {}), "hidden": (1,)}))
-        return Wide(terms.fit(train, generator=torch.Generator().manual_seed(0)), len(train.taxonomy))
+        beside = None if vectors is None else pretrained(vectors, self.wide_vector_options)
+        for part in (terms, beside):
+            if part is not None:
+                part.fit(train, generator=torch.Generator().manual_seed(0))
+        return Wide(terms, len(train.taxonomy), beside)
 
     def _settings(self, *, text: bool) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
         if self.preset not in PRESETS:
@@ -439,6 +452,11 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.wide_options is not None and not settings.wide:
             raise SettingError(
                 "wide_options are of the wide part, which is not there; leave them out, or set wide=True"
+            )
+        if self.wide_vector_options is not None and settings.wide_vectors is None:
+            raise SettingError(
+                "wide_vector_options are of the wide part's vectors, which are not there; leave them out, or set "
+                "wide_vectors"
             )
         for name in ("threshold", *BIASES):
             if decode.tune is not None and name in own:

@@ -17,10 +17,9 @@ training documents, so their scores of these are honest, and the mean of all of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +27,7 @@ from torch import Tensor, nn
 
 from hilap.corpus import Examples
 from hilap.decoding import Coherence, Lifting
-from hilap.encoders import Encoder, Prepared
+from hilap.encoders import Encoder, Prepared, evaluating
 from hilap.errors import SettingError
 from hilap.label_text import Called, Tie, Way, drawn_map, gains
 from hilap.policy import EXAMPLE_F1, Documents, FirstGreedy, Policy, Score, returns, sampler
@@ -36,8 +35,6 @@ from hilap.products import linear, sigmoid
 from hilap.settings import PolicySettings
 from hilap.taxonomy import Taxonomy
 from hilap.wide import Both, BothRows, Wide
-
-ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 class Member(nn.Module):
@@ -347,18 +344,6 @@ def reinforced_loss(
     total = replay.add_up(losses, rollouts * n).view(rollouts, n).mean(0)
     gained = rewards[:, critic:].sum(0).mean(0)
     return total, gained
-
-
-@contextmanager
-def evaluating(module: ModuleT) -> Iterator[ModuleT]:
-    """The module in evaluation mode without gradients; afterwards as it was."""
-    was_training = module.training
-    module.eval()
-    try:
-        with torch.no_grad():
-            yield module
-    finally:
-        module.train(was_training)
 
 
 __all__ = [

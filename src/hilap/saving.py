@@ -24,7 +24,7 @@ from hilap.network import Network, seen_width
 from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
 from hilap.storage import Stored, save_folder
 from hilap.taxonomy import Taxonomy
-from hilap.wide import Wide
+from hilap.wide import Wide, columns
 
 KIND = "hilap"
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
@@ -129,29 +129,35 @@ def _encoders(network: Network) -> tuple[list[dict[str, Any]], list[int]]:
     kinds: list[dict[str, Any]] = []
     members: list[int] = []
     for member in network.members:
-        encoder: Any = member.encoder
-        kind = {"name": encoder.name, "settings": encoder.settings(), "learned": encoder.learned()}
+        kind = _described(member.encoder)
         if kind not in kinds:
             kinds.append(kind)
         members.append(kinds.index(kind))
     return kinds, members
 
 
+def _described(encoder: Any) -> dict[str, Any]:
+    return {"name": encoder.name, "settings": encoder.settings(), "learned": encoder.learned()}
+
+
 def _wide_terms(network: Network) -> dict[str, Any] | None:
-    """What describes the TF-IDF rows of the wide part."""
+    """What describes the rows of the wide part: its TF-IDF terms, and the encoder of its vectors."""
     if network.wide is None:
         return None
-    return {"settings": network.wide.terms.settings(), "learned": network.wide.terms.learned()}
+    vectors = network.wide.vectors
+    return {**_described(network.wide.terms), "vectors": None if vectors is None else _described(vectors)}
 
 
 def _wide(described: Any, n_labels: int, tensors: Mapping[str, Any]) -> Wide | None:
     if described is None:
         return None
     terms = TfIdf.restore(described["settings"], described["learned"])
-    wanted = (len(terms.terms), n_labels)
+    kind = described.get("vectors")
+    vectors = None if kind is None else restore(kind["name"], kind["settings"], kind["learned"])
+    wanted = (columns(terms, vectors), n_labels)
     if tuple(tensors["wide.weight"].shape) != wanted:
         raise ModelError(f"tensor 'wide.weight' is of shape {tuple(tensors['wide.weight'].shape)}, needed is {wanted}")
-    return Wide(terms, n_labels)
+    return Wide(terms, n_labels, vectors)
 
 
 def _network(stored: Stored, taxonomy: Taxonomy, policy: PolicySettings) -> Network:

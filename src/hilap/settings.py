@@ -13,6 +13,7 @@ from hilap.errors import SettingError, did_you_mean, require
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
 METRICS = ("example_f1", "micro_f1", "macro_f1", "mean", "balanced")
+PRETRAINED = ("static", "transformer")  # encoders that know something before they are trained
 REWARDS = ("example_f1", "f_beta", "weighted_f1", "hierarchical")
 
 
@@ -103,6 +104,7 @@ class TrainSettings(Settings):
     pool_validation: bool = False  # members learn from validation documents too, which are judged by those that did not
     wide: bool = False  # a linear TF-IDF part whose logits are added to the flat ones (ours)
     wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
+    wide_vectors: str | None = None  # an encoder whose vectors, as they are, stand beside the words in it
     # What labels are called: True lets the wide part count words shared with it; start and tied let labels' weights
     # start at, or be tied to, what the encoder makes of it (ours).
     label_text: bool | Literal["start", "tied"] = False
@@ -147,6 +149,9 @@ class TrainSettings(Settings):
         without = self.wide or self.label_text is not True
         require(without, "label_text", "false, 'start' or 'tied' unless wide is true", self.label_text)
         _number("wide_strength", self.wide_strength, 1e-6, 1e6)
+        if self.wide_vectors is not None:
+            _one_of("wide_vectors", self.wide_vectors, PRETRAINED)
+            require(self.wide, "wide_vectors", "none unless wide is true", self.wide_vectors)
         for name in ("standardise_returns", "stay", "pool_validation", "wide"):
             _truth(name, getattr(self, name))
         self._check_rewards()

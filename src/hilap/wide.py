@@ -1,6 +1,8 @@
 """The wide part: a linear model on TF-IDF rows, whose logits are added to those of the neural flat heads.
 
-With few documents a linear model on words is the strong one; a neural encoder beside it then learns what is left. It is
+With few documents a linear model on words is the strong one; a neural encoder beside it then learns what is left.
+Vectors that were learned elsewhere, of a static or a frozen transformer encoder, may stand beside the words: one SVM
+then weighs both, which on our texts did better than any network that learned by steps what words had left over. It is
 solved, not trained by steps: one linear SVM (squared hinge) for each label, by liblinear. Its margins become logits by
 one slope and one intercept for all labels (Platt), fitted on documents that the SVM has not seen.
 
@@ -15,7 +17,7 @@ well, so it costs nothing later, and it speaks for labels that no training docum
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +29,17 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from hilap.corpus import Examples
-from hilap.encoders import Prepared, TfIdf
+from hilap.encoders import Encoder, Prepared, TfIdf, evaluating, make
 from hilap.encoders.rows import SparseBatch, SparseRows
 from hilap.errors import SettingError
 
 MOST_WEIGHTS = 500_000_000  # 2 GB
+_BLOCK = 4_096  # documents whose vectors are made together
 NEVER, ALWAYS = -1.0, 1.0  # the margins of a label that no training document has, or all have
 
 
 class Wide(nn.Module):
-    """Logits of all labels as a linear function of a text's TF-IDF row.
+    """Logits of all labels as a linear function of a text's TF-IDF row, and of its vector if there is one.
 
     Parameters
     ----------
@@ -44,25 +47,41 @@ class Wide(nn.Module):
         A fitted TF-IDF encoder; only its rows are used, not its layers.
     n_labels
         How many labels there are.
+    vectors
+        A fitted encoder that stays as it is; its vectors, made as long as TF-IDF rows are, stand beside these.
     """
 
     weight: Tensor  # (F, L), so that a sparse row is a weighted sum of some of its rows
     bias: Tensor  # (L,)
 
-    def __init__(self, terms: TfIdf, n_labels: int) -> None:
+    def __init__(self, terms: TfIdf, n_labels: int, vectors: Encoder | None = None) -> None:
         super().__init__()
-        if len(terms.terms) * n_labels > MOST_WEIGHTS:
+        width = columns(terms, vectors)
+        if width * n_labels > MOST_WEIGHTS:
             raise SettingError(
-                f"the wide part would have {len(terms.terms):,} terms x {n_labels:,} labels; "
+                f"the wide part would have {width:,} terms x {n_labels:,} labels; "
                 "give wide_options a smaller max_features, or set wide to false"
             )
         self.terms = terms.requires_grad_(False)
-        self.register_buffer("weight", torch.zeros(len(terms.terms), n_labels))
+        self.vectors = None if vectors is None else vectors.requires_grad_(False)
+        self.register_buffer("weight", torch.zeros(width, n_labels))
         self.register_buffer("bias", torch.zeros(n_labels))
 
     def prepare(self, examples: Examples) -> SparseRows:
-        """The TF-IDF rows of a block of texts."""
-        return self.terms.prepare(examples)
+        """The rows of a block of texts."""
+        return SparseRows(self.rows(examples))
+
+    def rows(self, examples: Examples) -> sparse.csr_array:
+        """(n, F) TF-IDF rows of texts, with their vectors in further columns; each of the two has length 1, or 0."""
+        words = self.terms.tfidf_matrix(examples)
+        if self.vectors is None:
+            return words
+        return _beside(words, _unit(_vectors(self.vectors, examples)))
+
+    def described(self) -> dict[str, Any]:
+        """The settings that its rows come from."""
+        beside = {} if self.vectors is None else {"vectors": {"name": self.vectors.name, **self.vectors.settings()}}
+        return self.terms.settings() | beside
 
     def forward(self, batch: SparseBatch) -> Tensor:
         """(B, L) logits."""
@@ -107,6 +126,63 @@ class Margins:
     weight: NDArray[np.float32]  # (F, L)
     bias: NDArray[np.float32]  # (L,)
     honest: NDArray[np.float32]  # (repeats, n, L) by the SVMs of the fold that the document is in
+
+
+def pretrained(name: str, options: Mapping[str, Any] | None) -> Encoder:
+    """An encoder without layers that stays as it is, for vectors beside the words.
+
+    Parameters
+    ----------
+    name
+        `static` or `transformer`.
+    options
+        Its settings; those that let it learn are refused.
+    """
+    for option in ("hidden", "dropout", "tune", "frozen", "rate"):
+        if options and option in options:
+            raise SettingError(
+                f"wide_vector_options: {option} is for vectors that go through layers or learn, but in the wide part "
+                "they stay as they are; leave it out, or give the encoder to encoder"
+            )
+    return make(name, **{**(options or {}), "hidden": None})
+
+
+def columns(terms: TfIdf, vectors: Encoder | None) -> int:
+    """F: how many terms and values of a vector there are."""
+    return len(terms.terms) + (0 if vectors is None else vectors.dim)
+
+
+def _vectors(encoder: Encoder, examples: Examples) -> NDArray[np.float32]:
+    """(n, D) what an encoder makes of texts."""
+    prepared = encoder.prepare(examples)
+    found = np.empty((len(prepared), encoder.dim), dtype=np.float32)
+    with evaluating(encoder):
+        for start in range(0, len(found), _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, len(found)))
+            found[rows] = encoder(prepared.batch(rows)).numpy()
+    return found
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Vectors of length 1, but for those of length 0."""
+    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+    unit: NDArray[np.float32] = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return unit
+
+
+def _beside(words: sparse.csr_array, vectors: NDArray[np.float32]) -> sparse.csr_array:
+    """(n, F + D) sparse rows, each with the values of a vector behind its own."""
+    (n, width), more = words.shape, vectors.shape[1]
+    own = np.diff(words.indptr)
+    indptr = np.concatenate([[0], np.cumsum(own + more)])
+    behind = (indptr[1:] - more)[:, None] + np.arange(more)
+    mine = np.ones(indptr[-1], dtype=bool)
+    mine[behind.ravel()] = False
+    indices = np.empty(len(mine), dtype=np.int64)
+    data = np.empty(len(mine), dtype=np.float32)
+    indices[mine], data[mine] = words.indices, words.data
+    indices[behind], data[behind] = width + np.arange(more), vectors
+    return sparse.csr_array((data, indices, indptr), shape=(n, width + more))
 
 
 def cross_fit(
@@ -191,4 +267,4 @@ def _platt(
     return slopes[0], slopes[1], float(fitted.intercept_[0])
 
 
-__all__ = ["Both", "BothRows", "Margins", "Wide", "cross_fit"]
+__all__ = ["Both", "BothRows", "Margins", "Wide", "columns", "cross_fit", "pretrained"]

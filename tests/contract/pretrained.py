@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,11 @@ WORDS = [*"abcdefghijklmnopqrst", "beer", "craft", "law", "court", "##s", "##ing
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 
-def word_pieces() -> dict:
+def word_pieces(words: Sequence[str] = WORDS) -> dict:
     """What `tokenizer.json` of a tiny BERT holds."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *WORDS])}
+    vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -333,7 +333,8 @@ def test_settings_come_from_a_file_options_and_set_in_this_order(call, files, tm
         (["--set", "gamma"], "--set must be KEY=VALUE, got 'gamma'"),
         (
             ["--set", "gamma.x=1"],
-            "only encoder_options, row_options, wide_options and reward hold settings of their own",
+            "only encoder_options, row_options, wide_options, wide_vector_options and reward hold settings of "
+            "their own",
         ),
         (["--set", "stay=maybe"], "stay must be true or false, got 'maybe'"),
         (["--set", "taxonomy=x"], "--set: taxonomy is given with --taxonomy"),

@@ -43,7 +43,8 @@ def test_the_classifier_has_every_setting_as_a_parameter():
     from hilap.classifier import HiLAPClassifier
 
     settings = {field.name for kind in KINDS for field in fields(kind)}
-    own = {"taxonomy", "encoder", "encoder_options", "wide_options", "preset", "output", "progress"}
+    own = {"taxonomy", "encoder", "encoder_options", "preset", "output", "progress", "wide_options"}
+    own |= {"wide_vector_options"}
     assert set(inspect.signature(HiLAPClassifier).parameters) == settings | own
 
 

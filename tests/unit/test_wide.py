@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -13,10 +16,12 @@ import hilap
 from hilap import HiLAPClassifier, wide
 from hilap.corpus import Examples
 from hilap.encoders import TfIdf
+from hilap.encoders.static import read_vectors
 from hilap.errors import HilapError, ModelError, SettingError
 from hilap.storage import load_folder, save_folder
 from hilap.taxonomy import Taxonomy
 from hilap.wide import Wide, cross_fit
+from tests.contract.pretrained import SPECIAL, word_pieces
 
 TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": [], "never": ["d"]})
 WORDS = {"b": "beer bar pub", "c": "cake tea cafe", "d": "dog cat bird"}
@@ -230,6 +235,123 @@ def test_an_unknown_option_is_named():
 )
 def test_a_strangers_model_that_does_not_fit_together_is_refused(fitted, change, tmp_path):
     fitted.save(tmp_path / "model")
+    stored = load_folder(tmp_path / "model")
+    change(stored.extra["encoders"]["wide"])
+    parts = {"settings": stored.settings, "taxonomy": stored.taxonomy, "tensors": stored.tensors, "extra": stored.extra}
+    save_folder(tmp_path / "changed", kind=stored.kind, **parts)
+    with pytest.raises(ModelError, match=r"do not fit together|is missing"):
+        hilap.load(tmp_path / "changed")
+
+
+# -- vectors beside the words -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    """Static vectors of our words: what beer, bars and pubs have in common is in them, though not in the words."""
+    pytest.importorskip("tokenizers")
+    folder = tmp_path_factory.mktemp("vectors")
+    rng = np.random.default_rng(0)
+    known = [word for row in WORDS.values() for word in row.split()] + ["the", "of", "and", "some", "any", "ale"]
+    table = rng.normal(0, 0.1, (len(known), 3)).astype(np.float32)
+    for column, row in enumerate(WORDS.values()):
+        for word in row.split():
+            table[known.index(word), column] += 1
+    table[known.index("ale")] = table[known.index("beer")]
+    save_file({"embeddings": np.vstack([np.zeros((len(SPECIAL), 3), np.float32), table])}, folder / "model.safetensors")
+    (folder / "tokenizer.json").write_text(json.dumps(word_pieces(known)))
+    return folder
+
+
+def beside(vectors, **more):
+    return HiLAPClassifier(
+        TREE, **{**SMALL, "wide_vectors": "static", "wide_vector_options": {"vectors": str(vectors)}, **more}
+    )
+
+
+@pytest.fixture(scope="module")
+def with_vectors(vectors):
+    return beside(vectors).fit(*texts(), valid=texts(30, 1))
+
+
+def test_rows_are_words_and_unit_vectors_side_by_side(with_vectors):
+    part = with_vectors.network_.wide
+    documents = [*texts(9, 3)[0], "", "unheard"]
+    examples = Examples.of(TREE, [[]] * len(documents), texts=documents)
+    found = part.rows(examples)
+    words = part.terms.tfidf_matrix(examples).toarray()
+    encoder = part.vectors
+    with torch.no_grad():
+        plain = encoder(encoder.prepare(examples).batch(np.arange(len(documents)))).numpy()
+    expected = np.hstack([words, plain / np.linalg.norm(plain, axis=1, keepdims=True)])
+    assert found.shape == (11, len(part.terms.terms) + 3) == (11, part.weight.shape[0])
+    np.testing.assert_allclose(found.toarray(), expected, atol=1e-6)
+    assert found.has_sorted_indices
+    batch = part.prepare(examples).batch(np.arange(11))
+    np.testing.assert_allclose(part(batch), expected @ part.weight.numpy() + part.bias.numpy(), atol=1e-5)
+
+
+def test_a_word_never_seen_speaks_by_its_vector(with_vectors, fitted):
+    label = TREE.index("b")
+    seen, unseen, silent = (with_vectors.predict_proba([text])[0, label] for text in ("beer", "ale", "unheard"))
+    assert seen > unseen > silent
+    alone = [fitted.predict_proba([text])[0, label] for text in ("ale", "unheard")]
+    assert alone[0] == alone[1]
+
+
+def test_vectors_stay_as_they_are_and_are_saved(with_vectors, vectors, tmp_path):
+    table = with_vectors.network_.wide.vectors.table
+    assert torch.equal(table, torch.from_numpy(read_vectors(str(vectors))[1]))
+    with_vectors.save(tmp_path / "model")
+    again = hilap.load(tmp_path / "model")
+    documents, _ = texts(23, 4)
+    np.testing.assert_array_equal(again.predict_proba(documents), with_vectors.predict_proba(documents))
+    together = with_vectors.predict_proba(documents)
+    np.testing.assert_array_equal(np.concatenate([again.predict_proba([text]) for text in documents]), together)
+
+
+def test_labels_are_called_by_words_and_vectors(vectors):
+    called = Taxonomy.of({"b": [], "ale": []}, names={"b": "beer", "ale": "ale"})
+    documents = ["beer bar", "cake tea", "beer pub", "cake cafe"] * 10
+    made = HiLAPClassifier(
+        called,
+        **{**SMALL, "label_text": True, "wide_vectors": "static", "wide_vector_options": {"vectors": str(vectors)}},
+    ).fit(documents, [["b"] if "beer" in text else [] for text in documents])
+    chances = made.predict_proba(["pub ale", "tea cafe"])
+    assert chances[0, 1] > chances[1, 1]  # no training document has the label, and no word of it is in one
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"wide_vectors": "tfidf"}, "wide_vectors must be one of 'static', 'transformer', got 'tfidf'"),
+        ({"wide": False, "wide_vectors": "static"}, "wide_vectors must be none unless wide is true, got 'static'"),
+        ({"wide_vector_options": {"vectors": "x"}}, "wide_vector_options are of the wide part's vectors"),
+        ({"wide_vectors": "off", "wide_vector_options": {}}, "wide_vector_options are of the wide part's vectors"),
+        (
+            {"wide_vectors": "transformer", "wide_vector_options": {"frozen": False}},
+            "wide_vector_options: frozen is for vectors that go through layers or learn",
+        ),
+        ({"wide_vectors": "static", "wide_vector_options": {"hidden": 3}}, "wide_vector_options: hidden is for"),
+        ({"wide_vectors": "static", "wide_vector_options": {"vector": "x"}}, "has no setting 'vector'; did you mean"),
+    ],
+)
+def test_vectors_that_cannot_be_are_refused_before_anything_is_read(given, message):
+    with pytest.raises(SettingError, match=message):
+        HiLAPClassifier(TREE, **{**SMALL, **given}).check()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda wide: wide["vectors"].pop("learned"),
+        lambda wide: wide["vectors"].update(name="tfidf"),
+        lambda wide: wide.update(vectors=None),
+        lambda wide: wide.update(vectors=3),
+    ],
+)
+def test_vectors_of_a_strangers_model_that_do_not_fit_are_refused(with_vectors, change, tmp_path):
+    with_vectors.save(tmp_path / "model")
     stored = load_folder(tmp_path / "model")
     change(stored.extra["encoders"]["wide"])
     parts = {"settings": stored.settings, "taxonomy": stored.taxonomy, "tensors": stored.tensors, "extra": stored.extra}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -94,18 +93,6 @@ def cross_entropy(logits: Tensor, gold: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, gold)
 
 
-@contextmanager
-def evaluating(network: Network) -> Iterator[Network]:
-    """The network in evaluation mode without gradients; afterwards as it was."""
-    was_training = network.training
-    network.eval()
-    try:
-        with torch.no_grad():
-            yield network
-    finally:
-        network.train(was_training)
-
-
 # -- encoders ---------------------------------------------------------------------------------------------------------
 
 
@@ -179,7 +166,6 @@ __all__ = [
     "cross_entropy",
     "described",
     "draw",
-    "evaluating",
     "made",
     "restored",
     "sigmoid",

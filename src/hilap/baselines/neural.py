@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hilap.baselines.base import Baseline
-from hilap.baselines.heads import Head, Network, Outputs, described, draw, evaluating, made, restored
+from hilap.baselines.heads import Head, Network, Outputs, described, draw, made, restored
 from hilap.baselines.judging import SELECTS, Judge
 from hilap.baselines.learning import Course, Learning, fingerprint, seeded
 from hilap.baselines.levels import Levels
 from hilap.baselines.progress import counting
 from hilap.baselines.values import check_choice, check_count, check_from_zero, check_positive
 from hilap.corpus import Examples
-from hilap.encoders import Encoder, Prepared
+from hilap.encoders import Encoder, Prepared, evaluating
 from hilap.errors import HilapError, ModelError, SettingError, require
 from hilap.products import ROWS
 from hilap.storage import Stored

@@ -23,7 +23,7 @@ Set = Annotated[
         help="A setting, e.g. gamma=1.0 or encoder_options.hidden=[500]; the value may be JSON. Wins over all others.",
     ),
 ]
-NESTED = ("encoder_options", "row_options", "wide_options", "reward")  # settings that are tables
+NESTED = ("encoder_options", "row_options", "wide_options", "wide_vector_options", "reward")  # settings that are tables
 _ELSEWHERE = {"taxonomy": "--taxonomy", "progress": "--progress"}
 
 

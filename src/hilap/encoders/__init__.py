@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hilap.encoders.base import Encoder, Prepared, checked_options, parameter_rates
+from hilap.encoders.base import Encoder, Prepared, checked_options, evaluating, parameter_rates
 from hilap.encoders.bowcnn import BowCNN
 from hilap.encoders.han import HAN
 from hilap.encoders.hashed import Hashed
@@ -93,6 +93,7 @@ __all__ = [
     "TfIdf",
     "Transformer",
     "WordGraph",
+    "evaluating",
     "make",
     "parameter_rates",
     "restore",

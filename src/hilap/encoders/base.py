@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import torch
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from hilap.errors import CorpusError, ModelError, SettingError, did_you_mean, re
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Rows: TypeAlias = "Tensor | NDArray[Any]"
 """(B,) whole numbers: which documents of a block."""
@@ -170,3 +172,15 @@ def features_of(examples: Examples, encoder: str) -> Any:
     if examples.features is None:
         raise CorpusError(f"the {encoder} encoder reads features, but these documents have none; use a text encoder")
     return examples.features
+
+
+@contextmanager
+def evaluating(module: ModuleT) -> Iterator[ModuleT]:
+    """The module in evaluation mode without gradients; afterwards as it was."""
+    was_training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield module
+    finally:
+        module.train(was_training)

@@ -118,7 +118,7 @@ class Run:
         named = None
         if settings.label_text is True:
             called = Examples.of(self.taxonomy, [[]] * len(self.taxonomy), texts=label_texts(self.taxonomy))
-            named = self.network.wide.terms.tfidf_matrix(called)
+            named = self.network.wide.rows(called)
         found = cross_fit(
             rows,
             labels,
