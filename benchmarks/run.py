@@ -10,6 +10,10 @@ In encoder options `data:` begins a path in the data directory, `package:` one i
 in `build/cache`, where vectors of texts are kept from run to run (what is kept there is not counted as time again).
 `--members FOLDER` takes the flat models of such a model, whose other settings may differ: the result is the same as
 without, in a fraction of the time; their share of the training time is added to that of the run.
+
+Two words in a file of settings say that a method shares what another one has trained; with `--models` it is trained
+once. `of = "textcnn-flat"`: the model is that method's, and what else is said changes how labels are read off it.
+`members_of = "textcnn-hilap"`: the settings are that method's with changes, the flat models the same.
 """
 
 from __future__ import annotations
@@ -48,6 +52,8 @@ else:
 
 DATA = Path(os.environ.get("HILAP_DATA", HERE.parent.parent / "shared" / "data"))
 CACHE = HERE.parent / "build" / "cache"
+OPTIONS = ("encoder_options", "wide_vector_options")  # settings that may name places
+OURS = ("system", "members_of")  # words in a file of settings that are no settings of a classifier
 NAMESPACES = ("GO0003674", "GO0005575", "GO0008150")  # every example of GO carries these three roots
 
 
@@ -63,6 +69,8 @@ def settings_of(method: str, name: str, changes: list[str]) -> dict[str, Any]:
         raise SystemExit(f"there is no method {method!r}; there are: {', '.join(methods())}")
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     settings = {**tables.get("all", {}), **tables.get(name, {})}
+    if "members_of" in settings:
+        settings = {**settings_of(settings["members_of"], name, []), **settings}
     for change in changes:
         key, _, value = change.partition("=")
         settings[key] = tomllib.loads(f"value = {value}")["value"]
@@ -71,11 +79,12 @@ def settings_of(method: str, name: str, changes: list[str]) -> dict[str, Any]:
 
 def located(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The settings with places for `data:`, `package:` and `cache:`, so that no file of settings names a machine's."""
-    options = settings.get("encoder_options")
-    if not options:
-        return settings
-    found = {key: _place(value, folder) if isinstance(value, str) else value for key, value in options.items()}
-    return {**settings, "encoder_options": found}
+    found = dict(settings)
+    for name in OPTIONS:
+        if name in settings:
+            options = settings[name].items()
+            found[name] = {key: _place(value, folder) if isinstance(value, str) else value for key, value in options}
+    return found
 
 
 def _place(value: str, folder: Path) -> str:
@@ -112,9 +121,15 @@ def run(
     torch.set_num_threads(1)  # two runs side by side use two cores better than one run on both
     parts = parts_of(name, folder)
     settings = settings_of(method, name, changes)
-    model = None if models is None else models / name / method / str(seed)
-    lender = None if members is None else members / name / method / str(seed)
-    made, trained = trained_model({**settings, "seed": seed}, parts, model, lender, folder=folder)
+    owner = settings.get("of", method)
+    learned = settings_of(owner, name, []) if "of" in settings else settings
+    model = None if models is None else models / name / owner / str(seed)
+    lender = lender_of(name, settings.get("members_of", method), seed, members or models)
+    if members is None and "members_of" not in settings:
+        lender = None
+    made, trained = trained_model({**learned, "seed": seed}, parts, model, lender, folder=folder)
+    if "of" in settings:
+        made = read_otherwise(made, {key: value for key, value in settings.items() if key != "of"}, parts)
     found: dict[str, Any] = {
         "set": name,
         "method": method,
@@ -128,6 +143,22 @@ def run(
     if test:
         found["test"] = on_test(made, parts, found)
     return found
+
+
+def lender_of(name: str, method: str, seed: int, models: Path | None) -> Path | None:
+    """The kept model of a method, if there is one."""
+    if models is None:
+        return None
+    lender = models / name / method / str(seed)
+    return lender if lender.with_suffix(".json").is_file() else None
+
+
+def read_otherwise(made: Any, changes: dict[str, Any], parts: dict[str, Examples]) -> Any:
+    """The same model with labels read off it in another way, and its validation scores."""
+    other = made.with_decoding(**changes)
+    valid, counts = parts["valid"], np.asarray(parts["train"].labels.sum(0)).ravel()
+    other.validation_ = report(valid.labels, other.predict(valid), valid.taxonomy, training=counts, lca=False)
+    return other
 
 
 def decoding_of(made: Any) -> dict[str, Any]:
@@ -186,7 +217,7 @@ def trained_model(
             raise SystemExit(f"--members: {settings['system']} has no flat models of HiLAP's; leave it out")
         helps["members"], before = lent(lender, facts["data"])
     began = time.perf_counter(), time.process_time()
-    given = {key: value for key, value in located(settings, folder).items() if key != "system"}
+    given = {key: value for key, value in located(settings, folder).items() if key not in OURS}
     made = kind(**given).fit(parts["train"], valid=parts["valid"], **helps)
     spent = time.perf_counter() - began[0], time.process_time() - began[1]
     packages = ("torch", "numpy", "scikit-learn")
