@@ -11,7 +11,7 @@ from hilap.errors import need
 
 FIGURES = HERE.parent / "docs" / "figures"
 LINES = (("black", "-", "o"), ("0.45", "--", "s"), ("black", ":", "x"), ("0.45", "-.", "^"), ("0.7", "-", "d"))
-BARS = (("white", "//"), ("0.85", "\\\\"), ("0.6", ".."), ("0.25", ""))
+BARS = (("white", "//"), ("0.9", "\\\\"), ("0.75", "xx"), ("white", ".."), ("0.55", "--"), ("0.25", ""))
 
 
 def pyplot() -> Any:

@@ -66,7 +66,14 @@ ENCODERS = {  # the base models of Figure 3; the paper's own are the first three
     "static": "Static vectors",
     "minilm": "MiniLM, frozen",
 }
-FRAMEWORKS = {"flat-half": "flat, 0.5", "flat": "flat, tuned", "sl": "HiLAP-SL", "hilap": "HiLAP"}
+FRAMEWORKS = {
+    "flat-half": "flat, 0.5",
+    "flat": "flat, tuned",
+    "flat-members": "flat, HiLAP's nets, tuned",
+    "sl": "HiLAP-SL",
+    "paper": "HiLAP, the paper's policy",
+    "hilap": "HiLAP",
+}
 BASES = {  # base model -> framework -> method
     encoder: {framework: f"{encoder}-{framework}" for framework in FRAMEWORKS} for encoder in ENCODERS
 } | {"wide": {"flat-half": "svm-zero", "flat": "svm", "hilap": "hilap"}}
@@ -77,17 +84,23 @@ BASE_METHODS = {
     for framework, words in FRAMEWORKS.items()
 }
 NAMES = (
-    {"hilap": "HiLAP, recommended", "hilap-paper": "HiLAP, as in the paper", "hilap-quick": "HiLAP, quick"}
+    {
+        "hilap": "HiLAP, recommended",
+        "hilap-minilm": "HiLAP, recommended, with MiniLM's vectors",
+        "hilap-paper": "HiLAP, as in the paper",
+        "hilap-quick": "HiLAP, quick",
+    }
     | {method: name for method, name in ABLATION.items() if method != "hilap-paper"}
     | BASELINES
     | BASE_METHODS
 )
-WHOLE = ("hilap", "hilap-paper", "hilap-quick", "hilap-nosl", "hilap-noflat")  # walks that were reinforced
+# Walks that were reinforced.
+WHOLE = ("hilap", "hilap-minilm", "hilap-paper", "hilap-quick", "hilap-nosl", "hilap-noflat")
 
 
 def is_hilap(method: str) -> bool:
     """Whether it is HiLAP itself, whatever its encoder and losses; HiLAP-SL and the flat parts alone are not."""
-    return method in WHOLE or method.endswith("-hilap")
+    return method in WHOLE or (method in BASE_METHODS and method.endswith(("-hilap", "-paper")))
 
 
 def is_rival(method: str) -> bool:

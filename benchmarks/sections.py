@@ -16,12 +16,15 @@ HMCN = {"hmcn-original": "HMCN (original)", "hmcn": "HMCN (ours)", "hmcn-tuned":
 Found = dict[str, Runs]  # framework -> its runs
 
 BASE_WORDS = """\
-The same base model under each framework, as in the paper's Figure 3. *Flat*: one sigmoid a label, at 0.5 as in the
-paper and with one threshold for all labels chosen on validation documents (*tuned*). HiLAP-SL and HiLAP have the
-paper's policy; what they choose on validation documents (threshold, stop bias, epoch) is chosen for the same mean of
-the three scores as the tuned threshold of the flat model. On arXiv, trove and MEDLINE the encoders are the light
-presets. *Linear SVMs* are no encoder but what the recommended preset stands on: its HiLAP is `hilap`, its flat models
-are the SVMs. Bold: the best for this base model."""
+The same base model under each framework, as in the paper's Figure 3. *Flat*: one network, one sigmoid a label, at 0.5
+as in the paper and with one threshold for all labels chosen on validation documents (*tuned*). HiLAP-SL has the paper's
+policy. *HiLAP* is the recommended preset: a policy on three cross-fitted networks of this base model, whose average is
+the row *flat, HiLAP's nets*; so what the networks' number does and what the policy does can be told apart. *HiLAP, the
+paper's policy* is trained on one network, word for word as in the paper. What they choose on validation documents
+(threshold, stop bias, epoch) is chosen for the same mean of the three scores. On arXiv, trove and MEDLINE the encoders
+are the light presets, for every framework alike; TextCNN and HAN read 128 words. *Linear SVMs* are no encoder but what
+the recommended preset stands on: its HiLAP is `hilap`, its flat models are the SVMs. Bold: the best for this base
+model."""
 
 HMCN_WORDS = """\
 The paper adds local and global outputs before the sigmoid (*sum first*), the authors of HMCN after it (*sigmoids
@@ -68,16 +71,19 @@ def gains_table(found: Mapping[str, Mapping[str, Found]], paper: Mapping[str, An
     rows = []
     for title, chosen in (("TextCNN, HAN, bow-CNN", PAPERS_OWN), ("all base models above", tuple(BASES))):
         mine = [one for base, one in every if base in chosen]
-        rivals = ("flat-half", "sl"), ("flat-half", "flat", "sl")
-        rows.append(
-            [title, gain(mine, "flat-half"), gain(mine, "flat"), *(best_cells(mine, which) for which in rivals)]
-        )
+        gains = [gain(mine, rival) for rival in ("flat-half", "flat", "flat-members")]
+        rivals = ("flat-half", "sl"), ("flat-half", "flat", "flat-members", "sl")
+        rows.append([title, *gains, *(best_cells(mine, which) for which in rivals)])
     claims = paper["claims"]
     rows.append(
-        ["*paper: RCV1, NYT, Yelp*", f"+{claims['macro_gain']}%", NONE, f"{claims['best']} of {claims['cells']}", NONE]
+        [
+            "*paper: RCV1, NYT, Yelp*",
+            *(f"+{claims['macro_gain']}%", NONE, NONE),
+            *(f"{claims['best']} of {claims['cells']}", NONE),
+        ]
     )
-    headings = ["Base models", "Macro-F1 over flat at 0.5", "Macro-F1 over flat, tuned"]
-    return markdown_table([*headings, "best of flat at 0.5, SL, HiLAP", "best, flat tuned too"], rows)
+    headings = ["Base models", "Macro-F1 over flat at 0.5", "over flat, tuned", "over HiLAP's nets, tuned"]
+    return markdown_table([*headings, "best of flat at 0.5, SL, HiLAP", "best, all tuned flat ones too"], rows)
 
 
 def gain(bases: Sequence[Found], rival: str) -> str:

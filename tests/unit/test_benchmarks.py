@@ -534,7 +534,7 @@ def test_the_committed_queue_is_the_planned_one():
     features |= {(name, method): seeds for name in ("funcat", "go") for method, seeds in systems.items()}
     not_on_texts = {"clus-hmc-ens", "c-hmcnn-paper"}  # the second is what its authors give for FunCat and GO
     read = {method: 1 if method in CERTAIN else 3 for method in records.BASELINES if method not in not_on_texts}
-    read |= dict.fromkeys(["hilap", *records.BASE_METHODS], 3)
+    read |= dict.fromkeys(["hilap", "hilap-minilm", *records.BASE_METHODS], 3)
     texts = {(name, method): seeds for name in TEXTS for method, seeds in read.items()}
     assert counted(suite.QUEUE) == features | texts | {("arxiv", method): 3 for method in records.ABLATION}
 
@@ -554,9 +554,90 @@ def test_the_papers_queue_has_every_system_that_we_have_of_its_tables():
 def test_every_system_of_a_queue_can_be_made_with_its_settings(queue):
     for name, method in counted(BENCH / queue):
         settings = run.settings_of(method, name, [])
-        if "package:" in str(settings):
-            settings["encoder_options"]["model"] = "a folder"
-        given = {key: value for key, value in run.located(settings, Path("data")).items() if key != "system"}
+        if "of" in settings:
+            assert set(settings) == {"of", "threshold"}
+            settings = run.settings_of(settings["of"], name, [])
+        for options in run.OPTIONS:
+            if "package:" in str(settings.get(options)):
+                settings[options]["model"] = "a folder"
+        given = {key: value for key, value in run.located(settings, Path("data")).items() if key not in run.OURS}
         made = run.kind_of(settings)(**given).check()  # raises where a setting is unknown or impossible
         if name not in ("funcat", "go"):
             assert made.get_params().get("encoder") not in ("mlp", "rows"), f"{method} on {name}: these are texts"
+
+
+# --- what methods share ----------------------------------------------------------------------------------------------
+
+SHARED = {
+    "net": """
+        system = "flat"
+        encoder = "tfidf"
+        encoder_options = { min_df = 1, hidden = [4] }
+        tune = "mean"
+        epochs = 3
+    """,
+    "net-half": 'of = "net"\nthreshold = 0.5',
+    "walk": """
+        preset = "residual"
+        encoder = "tfidf"
+        encoder_options = { min_df = 1, hidden = [4] }
+        wide = false
+        folds = 2
+        flat_epochs = 2
+        reinforced_epochs = 1
+        learning_rate = 0.01
+    """,
+    "walk-flat": 'members_of = "walk"\nvariant = "flat"',
+}
+
+
+@pytest.fixture
+def shared(tmp_path, monkeypatch):
+    """A set of texts, methods that share what they train, and a function that runs one."""
+    rng = np.random.default_rng(0)
+    words = {"beer": "Bars", "court": "Law", "cake": "Food"}
+    (tmp_path / "data" / "tiny").mkdir(parents=True)
+    lines = [{"label": "Food", "parents": []}, {"label": "Bars", "parents": ["Food"]}, {"label": "Law", "parents": []}]
+    (tmp_path / "data" / "tiny" / "taxonomy.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    for part, n in (("train", 60), ("valid", 30), ("test", 30)):
+        drawn = [rng.choice(list(words), size=2) for _ in range(n)]
+        lines = [
+            {"id": f"{part}{i}", "text": " ".join(w), "labels": [words[x] for x in w]} for i, w in enumerate(drawn)
+        ]
+        (tmp_path / "data" / "tiny" / f"{part}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "settings").mkdir()
+    for method, text in SHARED.items():
+        (tmp_path / "settings" / f"{method}.toml").write_text("[all]\n" + text)
+    monkeypatch.setattr(run, "HERE", tmp_path)
+
+    def result(method, models):
+        return run.run("tiny", method, 0, test=True, changes=[], folder=tmp_path / "data", models=models)
+
+    return result
+
+
+def test_a_method_of_another_reads_its_network_otherwise(shared, tmp_path):
+    net, half = (shared(method, tmp_path / "models") for method in ("net", "net-half"))
+    assert half["decoding"] == {"threshold": 0.5, "thresholds_differ": False} != net["decoding"]
+    assert half["training"] == net["training"]  # it was not trained again
+    assert sorted(path.name for path in (tmp_path / "models" / "tiny").iterdir()) == ["net"]
+    assert half["valid"] != net["valid"]
+    assert half["test"] != net["test"]
+    assert half["test"]["au_prc_pooled"] == net["test"]["au_prc_pooled"]
+    alone = shared("net-half", None)  # trained for itself
+    assert (alone["valid"], alone["test"]) == (half["valid"], half["test"])
+
+
+def test_a_method_with_members_of_another_is_what_it_would_be_alone(shared, tmp_path, monkeypatch):
+    whole = shared("walk", tmp_path / "models")
+    flat = shared("walk-flat", tmp_path / "models")
+    assert flat["settings"]["flat_epochs"] == whole["settings"]["flat_epochs"] == 2
+    assert flat["settings"]["variant"] == "flat"
+    alone = shared("walk-flat", None)
+    assert (alone["valid"], alone["test"], alone["decoding"]) == (flat["valid"], flat["test"], flat["decoding"])
+    asked = []
+    before = run.lent
+    monkeypatch.setattr(run, "lent", lambda lender, data: asked.append(lender) or before(lender, data))
+    (tmp_path / "models" / "tiny" / "walk-flat" / "0.json").unlink()
+    assert shared("walk-flat", tmp_path / "models")["test"] == flat["test"]
+    assert asked == [tmp_path / "models" / "tiny" / "walk" / "0"]  # and it was lent, not trained
