@@ -3,8 +3,8 @@
 With few documents a linear model on words is the strong one; a neural encoder beside it then learns what is left.
 Vectors that were learned elsewhere, of a static or a frozen transformer encoder, may stand beside the words: one SVM
 then weighs both, which on our texts did better than any network that learned by steps what words had left over. It is
-solved, not trained by steps: one linear SVM (squared hinge) for each label, by liblinear. Its margins become logits by
-one slope and one intercept for all labels (Platt), fitted on documents that the SVM has not seen.
+solved, not trained by steps: one linear SVM (squared hinge) for each label (`hilap.descent`). Its margins become logits
+by one slope and one intercept for all labels (Platt), fitted on documents that the SVM has not seen.
 
 An SVM separates its own training documents nearly perfectly, so everything that learns on top of it must see margins by
 SVMs that have not seen the document: there is one SVM for each fold (`cross_fit`). New documents get the mean of all,
@@ -18,6 +18,7 @@ well, so it costs nothing later, and it speaks for labels that no training docum
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ from hilap.errors import SettingError
 
 MOST_WEIGHTS = 500_000_000  # 2 GB
 _BLOCK = 4_096  # documents whose vectors are made together
-NEVER, ALWAYS = -1.0, 1.0  # the margins of a label that no training document has, or all have
+TOLERANCE, PASSES = 1e-3, 1_000  # of the SVMs: how far from the optimum, and how many passes over documents at most
 
 
 class Wide(nn.Module):
@@ -211,18 +212,7 @@ def cross_fit(
     label_rows
         (L, F) TF-IDF rows of what labels are called, if that is to count.
     """
-    n, n_labels = labels.shape
-    gold = labels.tocsc()
-    weight = np.zeros((rows.shape[1], n_labels))
-    bias = np.zeros(n_labels)
-    honest = np.empty((repeats, n, n_labels), dtype=np.float32)
-    per_repeat = len(folds) // repeats
-    for number, fold in enumerate(folds):
-        mine = np.setdiff1d(np.arange(n), fold)
-        found, offset = _fit(rows[mine], gold[mine], strength)
-        honest[number // per_repeat, fold] = rows[fold] @ found + offset
-        weight += found / len(folds)
-        bias += offset / len(folds)
+    weight, bias, honest = _solve(rows, labels, folds, repeats, strength)
     alike = None if label_rows is None else (rows @ label_rows.T).toarray().astype(np.float32)
     slope, named, intercept = _platt(honest.mean(0), alike, labels)
     honest = honest * np.float32(slope) + np.float32(intercept)
@@ -233,23 +223,36 @@ def cross_fit(
     return Margins(weight.astype(np.float32), (bias * slope + intercept).astype(np.float32), honest)
 
 
-def _fit(rows: sparse.csr_array, gold: Any, strength: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(F, L) weights and (L,) offsets of one linear SVM for each label."""
-    from sklearn.svm import LinearSVC
+def _solve(
+    rows: sparse.csr_array, labels: sparse.csr_array, folds: Sequence[NDArray[np.int64]], repeats: int, strength: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float32]]:
+    """(F, L) weights and (L,) offsets, the mean over all SVMs; (repeats, n, L) margins by SVMs of other folds."""
+    from hilap.descent import cross_hinge, lengths
 
-    # liblinear takes 32-bit indices and 64-bit values; made once here rather than for every label there.
-    whole = (rows.data.astype(np.float64), rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
-    matrix = sparse.csr_matrix(whole, shape=rows.shape)
-    weight = np.zeros((rows.shape[1], gold.shape[1]))
-    bias = np.full(gold.shape[1], NEVER)
-    count = np.diff(gold.indptr)
-    bias[count == gold.shape[0]] = ALWAYS
-    for label in np.flatnonzero((count > 0) & (count < gold.shape[0])):
-        target = np.zeros(gold.shape[0])
-        target[gold.indices[gold.indptr[label] : gold.indptr[label + 1]]] = 1
-        svm = LinearSVC(C=strength, random_state=0).fit(matrix, target)
-        weight[:, label], bias[label] = svm.coef_[0], svm.intercept_[0]
-    return weight, bias
+    (n, n_labels), width = labels.shape, rows.shape[1]
+    part = np.empty((repeats, n), dtype=np.int64)
+    per_repeat = len(folds) // repeats
+    for number, fold in enumerate(folds):
+        part[number // per_repeat, fold] = number % per_repeat
+    data, indices, starts = rows.data.astype(np.float64), rows.indices.astype(np.int32), rows.indptr.astype(np.int64)
+    norms = lengths(data, starts)
+    weight = np.empty((width, n_labels))
+    bias = np.empty(n_labels)
+    honest = np.empty((repeats, n, n_labels), dtype=np.float32)
+    gold = labels.tocsc()
+
+    def solve(label: int) -> None:
+        target = np.zeros(n, dtype=bool)
+        target[gold.indices[gold.indptr[label] : gold.indptr[label + 1]]] = True
+        margins, w = np.empty((repeats, n)), np.zeros(width + 1)
+        goal = (strength, TOLERANCE, PASSES)
+        cross_hinge(data, indices, starts, norms, part, per_repeat, target, *goal, margins, w)
+        weight[:, label], bias[label], honest[:, :, label] = w[:-1], w[-1], margins
+
+    # Labels know nothing of each other, so the result is the same with any number of threads.
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        list(pool.map(solve, range(n_labels)))
+    return weight, bias, honest
 
 
 def _platt(

@@ -14,7 +14,8 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from hilap.baselines import closed_sets, descent
+from hilap import descent
+from hilap.baselines import closed_sets
 from hilap.baselines.coupled import Coupled, solve_coupled
 from hilap.baselines.hr_svm import HRSVM
 from hilap.baselines.hsvm import HSVM

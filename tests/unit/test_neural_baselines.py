@@ -326,6 +326,15 @@ def test_resuming_without_a_checkpoint_starts_anew_and_without_its_name_is_an_er
         make_one("flat").fit(*data, resume=True)
 
 
+def test_a_checkpoint_that_is_there_is_not_overwritten(tmp_path):
+    path = tmp_path / "c.safetensors"
+    make_one("flat").fit(*documents(), checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(ModelError, match=r"c\.safetensors: there is a checkpoint already; go on .* or remove it"):
+        make_one("flat", seed=1).fit(*documents(), checkpoint=path)
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("changes", "data", "says"),
     [

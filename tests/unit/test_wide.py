@@ -101,9 +101,14 @@ def test_a_likeness_to_the_label_is_a_second_voice():
     margins, weight, bias = np.zeros((200, 4)), np.zeros((12, 4)), np.zeros(4)
     for fold in folds:
         rest = np.setdiff1d(np.arange(200), fold)
-        found, offset = wide._fit(rows[rest], labels.tocsc()[rest], 1.0)
-        margins[fold] = rows[fold] @ found + offset
-        weight, bias = weight + found / 5, bias + offset / 5
+        for label in range(4):
+            found, offset = np.zeros(12), 1.0 if label == 3 else -1.0
+            if label < 2:
+                svm = LinearSVC(C=1.0, tol=1e-6).fit(rows.toarray()[rest], labels.toarray()[rest, label])
+                found, offset = svm.coef_[0], svm.intercept_[0]
+            margins[fold, label] = rows[fold] @ found + offset
+            weight[:, label] += found / 5
+            bias[label] += offset / 5
     alike = (rows @ called.T).toarray()
     voices = np.stack([margins.ravel(), alike.ravel()], axis=1)
     platt = LogisticRegression(C=1e6).fit(voices, labels.toarray().ravel())
@@ -358,3 +363,17 @@ def test_vectors_of_a_strangers_model_that_do_not_fit_are_refused(with_vectors, 
     save_folder(tmp_path / "changed", kind=stored.kind, **parts)
     with pytest.raises(ModelError, match=r"do not fit together|is missing"):
         hilap.load(tmp_path / "changed")
+
+
+def test_threads_change_nothing():
+    rows, labels = problem(120)
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            found.append(cross_fit(rows, labels, folds_of(120, 3, 2), repeats=2, strength=0.5))
+    finally:
+        torch.set_num_threads(before)
+    for name in ("weight", "bias", "honest"):
+        np.testing.assert_array_equal(*(getattr(one, name) for one in found))

@@ -53,7 +53,7 @@ class Coupled:
     unfinished: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        from hilap.baselines.descent import lengths
+        from hilap.descent import lengths
 
         counts = np.diff(self.gold.indptr)
         n = self.rows.shape[0]
@@ -109,7 +109,7 @@ class Coupled:
 
     def _descend(self, label: int, w: NDArray[np.float64], cost: float) -> None:
         """Turn the prior w into the solution."""
-        from hilap.baselines import descent
+        from hilap import descent
 
         signs, kind = self.signs(label), descent.LOSSES[self.loss]
         documents = (self.rows.data, self.rows.indices, self.rows.indptr)
@@ -130,7 +130,7 @@ class Coupled:
 
     def _alpha(self, label: int, signs: NDArray[np.int8], cost: float) -> NDArray[np.float64]:
         """(n,) the dual variables a label begins with: its last ones; of the logistic loss, what its weights imply."""
-        from hilap.baselines.descent import logistic_duals
+        from hilap.descent import logistic_duals
 
         n = self.rows.shape[0]
         if self.loss == "logistic":

@@ -115,8 +115,8 @@ class HSVM(LinearBaseline):
     def _descended(self, rows: sparse.csr_matrix, train: Examples, advance: Any) -> NDArray[np.float64]:
         """(F + 1, L) the weights; how far they are from the optimum goes into `history_`."""
         from hilap.baselines.closed_sets import children_of, graph_of, room_for
-        from hilap.baselines.descent import lengths
         from hilap.baselines.structured import Documents, objectives, one_pass
+        from hilap.descent import lengths
 
         gold = train.labels
         norms = lengths(rows.data, rows.indptr)

@@ -40,7 +40,7 @@ class LinearModels:
 
     def margins(self, rows: sparse.csr_matrix) -> NDArray[np.float64]:
         """(n, L) of rows (n, F). Each is added up feature after feature, so it does not depend on other rows."""
-        from hilap.baselines.descent import multiply
+        from hilap.descent import multiply
 
         if rows.shape[1] != self.weight.shape[0]:
             raise ModelError(f"the weights are for {self.weight.shape[0]} features, the rows have {rows.shape[1]}")
@@ -224,7 +224,7 @@ def solve_svm(
 def _solve_dual(
     rows: sparse.csr_matrix, target: NDArray[np.bool_], strength: float, tolerance: float, seed: int
 ) -> Solved:
-    from hilap.baselines.descent import descend_hinge, lengths
+    from hilap.descent import descend_hinge, lengths
 
     n, width = rows.shape
     signs = np.where(target, 1, -1).astype(np.int8)

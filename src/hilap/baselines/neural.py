@@ -29,7 +29,7 @@ from hilap.corpus import Examples
 from hilap.encoders import Encoder, Prepared, evaluating
 from hilap.errors import HilapError, ModelError, SettingError, require
 from hilap.products import ROWS
-from hilap.storage import Stored
+from hilap.storage import Stored, check_checkpoint
 from hilap.storage.content import plain
 from hilap.taxonomy import Taxonomy
 
@@ -197,13 +197,12 @@ class NeuralBaseline(Baseline):
             Validation documents, as `(X, y)` or as `Examples`; they choose the epoch and thresholds. Without them a
             share of the training documents is held out.
         checkpoint
-            A file to write after every epoch, and with `resume` to go on from.
+            A file to write after every epoch. One that is there already is refused without `resume`.
         resume
             Go on from the checkpoint, if it is there; the result is that of a run that was never broken off.
         """
         train, held_out = self._documents(X, y, valid)
-        if resume and checkpoint is None:
-            raise SettingError("resume needs the checkpoint of the run that goes on; give checkpoint=...")
+        check_checkpoint(None if checkpoint is None else Path(checkpoint), resume=resume)
         self.taxonomy_ = train.taxonomy
         self.history_ = []
         self._note_width(train)

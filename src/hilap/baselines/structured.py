@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hilap.baselines.closed_sets import Graph, Room, best_set, project
-from hilap.baselines.descent import shuffle
 from hilap.compiling import compiled
+from hilap.descent import shuffle
 
 Floats = NDArray[np.float64]
 Whole = NDArray[Any]

@@ -8,12 +8,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hilap.errors import ModelError
+from hilap.errors import ModelError, SettingError
 from hilap.storage.content import damaged, plain, read, sync_folder, write, written
 from hilap.storage.tensors import FORMAT, METADATA, MOST_WEIGHT_BYTES, digest, packed, split, tensors_of
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+def check_checkpoint(path: Path | None, *, resume: bool) -> None:
+    """Require of a run that it names the checkpoint it goes on from, and overwrites none of another run."""
+    if resume and path is None:
+        raise SettingError("resume needs the checkpoint of the run that goes on; give checkpoint=...")
+    if not resume and path is not None and path.exists():
+        raise ModelError(
+            f"{path}: there is a checkpoint already; go on from it with resume=True, or remove it to train anew"
+        )
 
 
 def write_checkpoint(path: str | Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:

@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hilap.errors import ModelError, SettingError
+from hilap.errors import ModelError
 from hilap.settings import TrainSettings
-from hilap.storage import read_checkpoint, write_checkpoint
+from hilap.storage import check_checkpoint, read_checkpoint, write_checkpoint
 from hilap.training.callbacks import Callback
 
 MOST_SHOWN, MOST_LETTERS = 3, 60  # differing settings named in a message, and letters of a value there
@@ -97,7 +97,7 @@ class Trainer:
 
     def run(self, network: nn.Module, phases: Sequence[Phase], *, resume: bool = False) -> list[dict[str, Any]]:
         """Train; the network ends with the best weights of the last phase. Returns one record an epoch."""
-        self._check(resume)
+        check_checkpoint(self.checkpoint, resume=resume)
         progress = Progress()
         best: dict[str, Tensor] = {}
         moments: dict[str, Tensor] | None = None
@@ -202,15 +202,6 @@ class Trainer:
         for number, state in optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer/{number}/{key}": value for key, value in state.items()}
         write_checkpoint(self.checkpoint, tensors, {"progress": vars(progress), "identity": self.identity})
-
-    def _check(self, resume: bool) -> None:
-        if resume and self.checkpoint is None:
-            raise SettingError("resume needs the checkpoint of the run that goes on; give checkpoint=...")
-        if not resume and self.checkpoint is not None and self.checkpoint.exists():
-            raise ModelError(
-                f"{self.checkpoint}: there is a checkpoint already; go on from it with resume=True, "
-                "or remove it to train anew"
-            )
 
     def _resume(self, checkpoint: Path, network: nn.Module) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
         tensors, state = read_checkpoint(checkpoint)

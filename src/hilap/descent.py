@@ -263,3 +263,56 @@ __all__ = [
     "shuffle",
     "total_loss",
 ]
+
+
+@compiled
+def cross_hinge(
+    data: Floats,
+    indices: Whole,
+    starts: Whole,
+    norms: Floats,
+    part: NDArray[np.int64],
+    parts: int,
+    target: NDArray[np.bool_],
+    cost: float,
+    tolerance: float,
+    passes: int,
+    margins: Floats,
+    w: Floats,
+) -> None:
+    """Squared hinge, cross-fitted: for each part of the documents, a model of the others gives the margins of the part.
+
+    A model without examples, or without counterexamples, is -1 or 1 everywhere. Every model begins anew: with the
+    variables of the one before, most of whose documents it shares, it takes as many passes.
+
+    Parameters
+    ----------
+    data, indices, starts, norms
+        The documents, as everywhere here.
+    part, parts
+        (R, n) the part of each document in each of R partitions, and how many parts each has.
+    target
+        (n,) whether a document is an example.
+    cost, tolerance, passes
+        As of `descend_hinge`.
+    margins
+        (R, n) is filled with the margins of documents by models that have not seen them.
+    w
+        (F + 1,) the mean of all models is added to it.
+    """
+    repeats, n = part.shape
+    own = np.empty_like(w)
+    for number in range(repeats * parts):
+        repeat, left_out = number // parts, number % parts
+        rows = np.flatnonzero(part[repeat] != left_out)
+        positive = target[rows].sum()
+        own[:] = 0.0
+        if positive == 0 or positive == len(rows):
+            own[-1] = -1.0 if positive == 0 else 1.0
+        else:
+            signs, alpha = np.where(target[rows], 1, -1).astype(np.int8), np.zeros(len(rows))
+            descend_hinge(data, indices, starts, norms, rows, signs, cost, True, alpha, own, tolerance, passes, number)
+        w += own / (repeats * parts)
+        for i in range(n):
+            if part[repeat, i] == left_out:
+                margins[repeat, i] = margin(data, indices, starts[i], starts[i + 1], own)
