@@ -553,9 +553,12 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parameters = {name: value for name, value in self.get_params(deep=False).items() if value is not None}
         if isinstance(self.encoder, Encoder):
             parameters["encoder"] = {"name": self.encoder.name, "settings": self.encoder.settings()}
-        if self.encoder_options is not None:  # what the encoder does not keep is about this machine, such as a cache
-            kept = self.network_.encoder.settings()
-            parameters["encoder_options"] = {k: v for k, v in self.encoder_options.items() if k in kept}
+        wide = self.network_.wide
+        beside = None if wide is None else wide.vectors
+        for name, encoder in (("encoder_options", self.network_.encoder), ("wide_vector_options", beside)):
+            if encoder is not None and name in parameters:  # what it does not keep is about this machine, as a cache
+                kept = encoder.settings()
+                parameters[name] = {k: v for k, v in parameters[name].items() if k in kept}
         if self.taxonomy is not None:
             parameters["taxonomy"] = True  # it is stored once, as what the classifier was trained on
         trained = saving.Trained(

@@ -21,7 +21,7 @@ from hilap.errors import HilapError, ModelError, SettingError
 from hilap.storage import load_folder, save_folder
 from hilap.taxonomy import Taxonomy
 from hilap.wide import Wide, cross_fit
-from tests.contract.pretrained import SPECIAL, word_pieces
+from tests.contract.pretrained import SPECIAL, word_pieces, write_bert
 
 TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": [], "never": ["d"]})
 WORDS = {"b": "beer bar pub", "c": "cake tea cafe", "d": "dog cat bird"}
@@ -313,6 +313,19 @@ def test_vectors_stay_as_they_are_and_are_saved(with_vectors, vectors, tmp_path)
     np.testing.assert_array_equal(again.predict_proba(documents), with_vectors.predict_proba(documents))
     together = with_vectors.predict_proba(documents)
     np.testing.assert_array_equal(np.concatenate([again.predict_proba([text]) for text in documents]), together)
+
+
+def test_a_saved_model_does_not_name_the_folder_of_vectors_that_are_kept(tmp_path):
+    pytest.importorskip("transformers")
+    model = write_bert(tmp_path / "bert")
+    options = {"model": str(model), "max_tokens": 20, "cache": str(tmp_path / "kept")}
+    made = HiLAPClassifier(TREE, **SMALL, wide_vectors="transformer", wide_vector_options=options)
+    made.fit(*texts(), valid=texts(30, 1)).save(tmp_path / "model")
+    assert list((tmp_path / "kept").iterdir())
+    assert all(b"kept" not in path.read_bytes() for path in (tmp_path / "model").glob("*.json"))
+    again = hilap.load(tmp_path / "model")
+    assert again.get_params()["wide_vector_options"] == {"model": str(model), "max_tokens": 20}
+    np.testing.assert_array_equal(again.predict_proba(texts(9, 3)[0]), made.predict_proba(texts(9, 3)[0]))
 
 
 def test_labels_are_called_by_words_and_vectors(vectors):
