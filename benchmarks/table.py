@@ -153,28 +153,30 @@ def opponents_section(names: Iterable[str], paper: dict[str, Any]) -> list[str]:
 
 
 def short_table(results: Path = RESULTS, paper: Path = PAPER) -> str:
-    """HiLAP on the paper's own two sets, beside the paper and the opponents to beat: for the README."""
+    """HiLAP on every set that has it, a line each, beside the paper and the opponents to beat: for the README."""
     pages, figures = read_results(results), read_object(paper)
-    names = [name for name in ("funcat", "go") if name in pages]
+    shown = ("hilap", "hilap-minilm", "hilap-paper")
+    known = {name: {one.method: one for one in runs} for name, runs in pages.items()}
+    shown = tuple(method for method in shown if any(method in mine for mine in known.values()))
     rows = []
-    for method in ("hilap", "hilap-paper"):
-        row = [f"{NAMES[method]} (`{method}`)"]
-        for name in names:
-            found = [one for one in pages[name] if one.method == method]
-            values = [found[0].values("test", key) for key in F1] if found else []
-            shown = " / ".join(f"{fmean(percent(cell)):.1f}" for cell in values)
-            row.append(f"{shown} ({len(values[0])})" if values else NONE)
-        rows.append(row)
-    printed = [dict(paper_rows(figures, name)).get("HiLAP", [NONE]) for name in names]
-    rows.append(["*the paper's figures*", *(f"*{' / '.join(cells)}*" for cells in printed)])
-    best = []
-    for name in names:
+    for name in (name for name in SETS if name in known and "hilap" in known[name]):
+        ours = [_short(known[name].get(method)) for method in shown]
+        printed = dict(paper_rows(figures, name)).get("HiLAP")
         rivals = [
             row["values"] for row in figures["opponents"]["rows"] if (row["set"], row.get("mark")) == (name, "to_beat")
         ]
-        best.append(f"*{' / '.join(figure(max(values[place] for values in rivals)) for place in range(3))}*")
-    rows.append(["*simple opponents with a tuned threshold, the best of any for each score*", *best])
-    return markdown_table(["Micro-F1 / Macro-F1 / EBF (seeds)", *(SETS[name] for name in names)], rows) + "\n"
+        best = " / ".join(figure(max(values[place] for values in rivals)) for place in range(3)) if rivals else NONE
+        rows.append([SETS[name], *ours, best, NONE if printed is None else " / ".join(printed)])
+    titles = [f"{NAMES[method]} (`{method}`)" for method in shown]
+    return markdown_table(["Micro-F1 / Macro-F1 / EBF (seeds)", *titles, "simple opponents", "the paper"], rows) + "\n"
+
+
+def _short(runs: Runs | None) -> str:
+    """Three means over seeds with one decimal, and how many seeds."""
+    values = [] if runs is None else [runs.values("test", key) for key in F1]
+    if not values:
+        return NONE
+    return f"{' / '.join(f'{fmean(percent(cell)):.1f}' for cell in values)} ({len(values[0])})"
 
 
 def readme(text: str, table: str) -> str:

@@ -176,10 +176,13 @@ def test_the_readme_shows_what_the_committed_results_give():
 def test_the_readme_table_has_means_over_seeds_and_the_best_opponents(tmp_path):
     for seed, score in enumerate((0.30, 0.32)):
         write_result(tmp_path, "funcat", "hilap", seed, test={"micro_f1": score, "macro_f1": 0.09, "example_f1": 0.31})
+    write_result(tmp_path, "go", "svm", 0, test={"micro_f1": 0.4, "macro_f1": 0.09, "example_f1": 0.31})
+    write_result(tmp_path, "trove", "hilap", 0, test={"micro_f1": 0.6, "macro_f1": 0.3, "example_f1": 0.57})
     made = table.short_table(tmp_path)
-    assert "31.0 / 9.0 / 31.0 (2)" in made
-    assert "30.6 / 9.7 / 30.2" in made
-    assert "26.5 / 7.5 / 27.4" in made
+    assert "| FunCat (cellcycle) | 31.0 / 9.0 / 31.0 (2) | 30.6 / 9.7 / 30.2 | 26.5 / 7.5 / 27.4 |" in made
+    assert "| PyPI descriptions (trove) | 60.0 / 30.0 / 57.0 (1) | 57.2 / 24.2 / 54.5 | – |" in made
+    assert "Ontology" not in made  # HiLAP was not run there
+    assert "hilap-minilm" not in made
     with pytest.raises(HilapError, match="the marks around the table of results are missing"):
         table.readme("no marks", made)
 
