@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from hilap import decoding, saving
+from hilap.chosen import BIASES, check_used, chosen_settings
 from hilap.corpus import Examples
 from hilap.encoders import Encoder, TfIdf, make
 from hilap.encoders.base import checked_options
@@ -30,7 +31,7 @@ from hilap.outputs import predictions
 from hilap.policy import Documents
 from hilap.prediction import Prediction, Step
 from hilap.products import ROWS, sigmoid
-from hilap.settings import FOR_FEATURES, FOR_TEXTS, PRESETS, DecodeSettings, PolicySettings, Settings, TrainSettings
+from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
 from hilap.storage import Stored, load_folder
 from hilap.taxonomy import Taxonomy
 from hilap.training import Trainer, TrainingData, plan
@@ -43,12 +44,6 @@ if TYPE_CHECKING:
 
 BLOCK = 256  # documents decoded at a time
 DEFAULT_ENCODERS = {"features": "mlp", "texts": "tfidf"}
-BIASES = ("stop_bias", "prior_bias", "level_bias", "count_bias")
-MAY_BE_OFF = {
-    f.name for kind in (PolicySettings, TrainSettings, DecodeSettings) for f in fields(kind) if f.default is None
-}
-OFF = "off"  # the value of a parameter that a preset switches on, and a user off: None takes the preset's
-WALKS_ONLY = (*BIASES, "min_labels", "max_labels", "single_path", "must_reach_leaf")
 
 
 class NotTrainedError(HilapError, NotFittedError):  # type: ignore[misc]
@@ -60,6 +55,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Every parameter that is None takes the value of the preset; `hilap.settings` says what each means. `"off"` switches
     off what a preset switches on, where a setting can be none at all: `tune`, `clip`, `patience`, `max_steps`, ...
+    Settings of a phase that a variant leaves out (`gamma` for `variant="sl"`) lie idle, so that one set of them serves
+    all variants.
 
     Parameters
     ----------
@@ -420,51 +417,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Wide(terms, len(train.taxonomy), beside)
 
     def _settings(self, *, text: bool) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
-        if self.preset not in PRESETS:
-            near = did_you_mean(str(self.preset), PRESETS)
-            hint = f"; did you mean {near!r}?" if near else ""
-            raise SettingError(f"preset must be one of {', '.join(map(repr, PRESETS))}, got {self.preset!r}{hint}")
         if self.output not in ("indicator", "labels"):
             raise SettingError(f"output must be 'indicator' or 'labels', got {self.output!r}")
-        further = (FOR_TEXTS if text else FOR_FEATURES).get(self.preset, {})
-        given = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params(deep=False).items()}
-        off = {name for name, value in given.items() if name in MAY_BE_OFF and isinstance(value, str) and value == OFF}
-        own = {k: None if k in off else v for k, v in given.items() if v is not None}
-        chosen = PRESETS[self.preset] | further | own
-
-        def pick(kind: type[Settings]) -> Any:
-            return kind.from_dict({f.name: chosen[f.name] for f in fields(kind) if f.name in chosen})
-
-        settings: TrainSettings = pick(TrainSettings)
-        if settings.variant == "flat" and not settings.flat_epochs:
-            settings = settings.but(flat_epochs=settings.supervised_epochs)
-        if settings.wide and self.encoder in (None, "none"):
-            settings = settings.but(flat_epochs=0)  # the wide part alone: there is nothing that could learn by steps
-        decode: DecodeSettings = pick(DecodeSettings)
-        policy: PolicySettings = pick(PolicySettings)
-        _check_used(settings.variant, policy, decode)
-        learns = policy.residual or settings.imitation_epochs or settings.reinforced_epochs
-        if settings.variant == "hilap" and not learns:
-            raise SettingError(
-                "a policy that walks has to learn when to stop: set reinforced_epochs or imitation_epochs above 0; "
-                "variant='sl' is the supervised part alone"
-            )
-        if self.wide_options is not None and not settings.wide:
-            raise SettingError(
-                "wide_options are of the wide part, which is not there; leave them out, or set wide=True"
-            )
-        if self.wide_vector_options is not None and settings.wide_vectors is None:
-            raise SettingError(
-                "wide_vector_options are of the wide part's vectors, which are not there; leave them out, or set "
-                "wide_vectors"
-            )
-        for name in ("threshold", *BIASES):
-            if decode.tune is not None and name in own:
-                raise SettingError(
-                    f"{name} would be overwritten: tune={decode.tune!r} chooses it on validation documents; "
-                    f"leave it out, or set tune={OFF!r}"
-                )
-        return policy, settings, decode
+        return chosen_settings(self.get_params(deep=False), text=text)
 
     # -- predicting -------------------------------------------------------------------------------------------------
 
@@ -540,7 +495,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
                 raise SettingError(f"{name!r} is no setting that can change after training; {hint}")
         decode = self.decode_.but(**changes)
-        _check_used(self.train_settings_.variant, self.policy_settings_, decode, changes)
+        check_used(self.train_settings_.variant, self.policy_settings_, decode, changes)
         other = copy.copy(self)
         other.decode_ = decode
         return other
@@ -763,18 +718,6 @@ def _bias_of(decode: DecodeSettings) -> decoding.StopBias:
     return decoding.StopBias(
         constant=decode.stop_bias, prior=decode.prior_bias, level=decode.level_bias, count=decode.count_bias
     )
-
-
-def _check_used(variant: str, policy: PolicySettings, decode: DecodeSettings, given: Collection[str] = ()) -> None:
-    """Require that nothing is set that this variant would not look at."""
-    plain = DecodeSettings()
-    walks = variant == "hilap"
-    for name in ("threshold",) if walks else WALKS_ONLY:
-        if name in given or getattr(decode, name) != getattr(plain, name):
-            instead = "stop_bias is what it has instead" if walks else "only a policy that walks has it"
-            raise SettingError(f"{name} means nothing to variant {variant!r}; {instead}")
-    if decode.count_bias and not policy.residual:
-        raise SettingError("count_bias means nothing without flat logits in the action scores; set residual=True")
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -163,6 +163,11 @@ class TrainSettings(Settings):
             _one_of("reward", name, REWARDS)
             _number(f"the weight of reward {name!r}", weight, 0, 1e6)
         require(sum(self.rewards.values()) > 0, "the weights of rewards", "above 0 at least once", self.reward)
+        for name, owner, idle in (("reward_beta", "f_beta", 1.0), ("reward_power", "weighted_f1", 0.5)):
+            value = getattr(self, name)
+            require(
+                owner in self.rewards or value == idle, name, f"{idle:g} unless {owner} is among the rewards", value
+            )
 
     @property
     def members(self) -> int:

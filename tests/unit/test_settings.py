@@ -109,6 +109,12 @@ BAD: list[tuple[type, dict, str]] = [
         for name in ("supervised_weight", "reward_power", "entropy_bonus")
     ),
     (TrainSettings, {"reward_beta": 0}, "reward_beta must be a number between 0.001 and 1000, got 0"),
+    (TrainSettings, {"reward_beta": 2.0}, "reward_beta must be 1 unless f_beta is among the rewards, got 2.0"),
+    (
+        TrainSettings,
+        {"reward_power": 1.0, "reward": {"f_beta": 1.0}},
+        "reward_power must be 0.5 unless weighted_f1 is among the rewards, got 1.0",
+    ),
     (TrainSettings, {"validation_share": 1}, "validation_share must be a number between 0.001 and 0.9, got 1"),
     (TrainSettings, {"stay": 1}, "stay must be true or false, got 1"),
     (TrainSettings, {"standardise_returns": None}, "standardise_returns must be true or false, got None"),
