@@ -18,7 +18,7 @@ Found = dict[str, Runs]  # framework -> its runs
 BASE_WORDS = """\
 The same base model under each framework, as in the paper's Figure 3. *Flat*: one network, one sigmoid a label, at 0.5
 as in the paper and with one threshold for all labels chosen on validation documents (*tuned*). HiLAP-SL has the paper's
-policy. *HiLAP* is the recommended preset: a policy on five cross-fitted networks of this base model, whose average is
+policy. *HiLAP* is the recommended preset: a policy on three cross-fitted networks of this base model, whose average is
 the row *flat, HiLAP's nets*; so what the networks' number does and what the policy does can be told apart. *HiLAP, the
 paper's policy* is trained on one network, word for word as in the paper. What they choose on validation documents
 (threshold, stop bias, epoch) is chosen for the same mean of the three scores. On arXiv, trove and MEDLINE the encoders
