@@ -29,6 +29,7 @@ GAINS = (  # system, and what it is compared with
     ("hilap", "svm"),
     ("hilap", "flat"),
     ("bowcnn-hilap", "bowcnn-flat-half"),
+    ("bowcnn-hilap", "bowcnn-flat"),
     ("bowcnn-sl", "bowcnn-flat-half"),
 )
 LEARNING = ("hilap", "hilap-paper", "bowcnn-hilap", "flat", "c-hmcnn")
@@ -75,10 +76,16 @@ def gains(pages: Pages, out: Path) -> str:
     if not shown:
         return NOTHING + "no set has counts of hilap and svm or flat, or of bow-CNN's two"
     figure, axes = panels(len(shown), 2, width=4.5)
+    drawn = [f"{system} over {rival}" for system, rival in GAINS]
+    pairs = [words for words in drawn if any(words in found for found in shown.values())]
     for row, (name, found) in zip(axes, shown.items(), strict=True):
         for one, how in zip(row, ("level", "popularity"), strict=True):
             names = next(iter(found.values()))[how][0]
-            series = {words: (gained[how][1].tolist(), [0.0] * len(names)) for words, gained in found.items()}
+            nothing = [float("nan")] * len(names)  # a pair looks the same in every panel, also where another is missing
+            series = {
+                words: (found[words][how][1].tolist() if words in found else nothing, [0.0] * len(names))
+                for words in pairs
+            }
             bars(one, names, series)
             one.set(ylabel="Macro-F1, points", title=f"{SETS.get(name, name)}, by {how}")
     legend_below(figure, axes)

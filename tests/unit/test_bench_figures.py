@@ -184,10 +184,26 @@ def test_gains_are_differences_between_the_two_systems(results):
         "hilap over svm",
         "hilap over flat",
         "bowcnn-hilap over bowcnn-flat-half",
+        "bowcnn-hilap over bowcnn-flat",
         "bowcnn-sl over bowcnn-flat-half",
     }
     ours, theirs = (figures.by_group(runs[method])["level"][1] for method in ("hilap", "svm"))
     assert found["hilap over svm"]["level"][1] == pytest.approx(ours - theirs)
+
+
+def test_a_pair_of_systems_looks_the_same_in_every_panel(tmp_path, monkeypatch):
+    for method in ("hilap", "svm", "flat"):
+        write_all(tmp_path, "trove", method, 0, 0.1)
+    for method in ("hilap", "flat"):  # here the first pair is missing
+        write_all(tmp_path, "medline", method, 0, 0.1)
+    seen = []
+    monkeypatch.setattr(figures, "bars", lambda axes, groups, series: seen.append({k: v[0] for k, v in series.items()}))
+    monkeypatch.setattr(figures, "legend_below", lambda *_: None)
+    figures.gains(records.read_results(tmp_path), tmp_path)
+    assert len(seen) == 4
+    assert all(list(series) == ["hilap over svm", "hilap over flat"] for series in seen)
+    missing = [np.isnan(series["hilap over svm"]).all() for series in seen]
+    assert sorted(missing) == [False, False, True, True]
 
 
 def test_a_learning_curve_is_the_mean_over_seeds_as_far_as_all_go(results):
