@@ -229,6 +229,17 @@ def test_an_unknown_option_is_named():
         HiLAPClassifier(TREE, **SMALL, wide_options={"max_word": 3}).fit(*texts())
 
 
+def refused_when_changed(made, change, folder):
+    """A model whose description of the wide part was changed is not opened."""
+    made.save(folder / "model")
+    stored = load_folder(folder / "model")
+    change(stored.extra["encoders"]["wide"])
+    parts = {"settings": stored.settings, "taxonomy": stored.taxonomy, "tensors": stored.tensors, "extra": stored.extra}
+    save_folder(folder / "changed", kind=stored.kind, **parts)
+    with pytest.raises(ModelError, match=r"do not fit together|is missing"):
+        hilap.load(folder / "changed")
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -239,13 +250,7 @@ def test_an_unknown_option_is_named():
     ],
 )
 def test_a_strangers_model_that_does_not_fit_together_is_refused(fitted, change, tmp_path):
-    fitted.save(tmp_path / "model")
-    stored = load_folder(tmp_path / "model")
-    change(stored.extra["encoders"]["wide"])
-    parts = {"settings": stored.settings, "taxonomy": stored.taxonomy, "tensors": stored.tensors, "extra": stored.extra}
-    save_folder(tmp_path / "changed", kind=stored.kind, **parts)
-    with pytest.raises(ModelError, match=r"do not fit together|is missing"):
-        hilap.load(tmp_path / "changed")
+    refused_when_changed(fitted, change, tmp_path)
 
 
 # -- vectors beside the words -----------------------------------------------------------------------------------------
@@ -369,13 +374,7 @@ def test_vectors_that_cannot_be_are_refused_before_anything_is_read(given, messa
     ],
 )
 def test_vectors_of_a_strangers_model_that_do_not_fit_are_refused(with_vectors, change, tmp_path):
-    with_vectors.save(tmp_path / "model")
-    stored = load_folder(tmp_path / "model")
-    change(stored.extra["encoders"]["wide"])
-    parts = {"settings": stored.settings, "taxonomy": stored.taxonomy, "tensors": stored.tensors, "extra": stored.extra}
-    save_folder(tmp_path / "changed", kind=stored.kind, **parts)
-    with pytest.raises(ModelError, match=r"do not fit together|is missing"):
-        hilap.load(tmp_path / "changed")
+    refused_when_changed(with_vectors, change, tmp_path)
 
 
 def test_threads_change_nothing():
