@@ -7,6 +7,7 @@ import re
 import sys
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -198,7 +199,10 @@ def test_a_pair_of_systems_looks_the_same_in_every_panel(tmp_path, monkeypatch):
         write_all(tmp_path, "medline", method, 0, 0.1)
     seen = []
     monkeypatch.setattr(figures, "bars", lambda axes, groups, series: seen.append({k: v[0] for k, v in series.items()}))
-    monkeypatch.setattr(figures, "legend_below", lambda *_: None)
+    panel = SimpleNamespace(set=lambda **_: None)  # what is drawn, not how: matplotlib need not be there
+    monkeypatch.setattr(figures, "panels", lambda rows, columns, width: (None, [[panel] * columns] * rows))
+    for name in ("legend_below", "save"):
+        monkeypatch.setattr(figures, name, lambda *_: None)
     figures.gains(records.read_results(tmp_path), tmp_path)
     assert len(seen) == 4
     assert all(list(series) == ["hilap over svm", "hilap over flat"] for series in seen)
