@@ -124,9 +124,9 @@ def run(
     owner = settings.get("of", method)
     learned = settings_of(owner, name, []) if "of" in settings else settings
     model = None if models is None else models / name / owner / str(seed)
-    lender = lender_of(name, settings.get("members_of", method), seed, members or models)
-    if members is None and "members_of" not in settings:
-        lender = None
+    lender = lender_of(name, settings.get("members_of"), seed, models)
+    if members is not None:  # asked for, so it must be there
+        lender = members / name / settings.get("members_of", method) / str(seed)
     made, trained = trained_model({**learned, "seed": seed}, parts, model, lender, folder=folder)
     if "of" in settings:
         made = read_otherwise(made, {key: value for key, value in settings.items() if key != "of"}, parts)
@@ -145,9 +145,9 @@ def run(
     return found
 
 
-def lender_of(name: str, method: str, seed: int, models: Path | None) -> Path | None:
-    """The kept model of a method, if there is one."""
-    if models is None:
+def lender_of(name: str, method: str | None, seed: int, models: Path | None) -> Path | None:
+    """The kept model of the method that members are of, if there is one; without it they are trained anew."""
+    if models is None or method is None:
         return None
     lender = models / name / method / str(seed)
     return lender if lender.with_suffix(".json").is_file() else None
@@ -184,6 +184,8 @@ def lent(lender: Path, data: dict[str, str]) -> tuple[Any, float]:
     """A model that lends its members, and the processor seconds that their training took."""
     from hilap import HiLAPClassifier
 
+    if not lender.with_suffix(".json").is_file():
+        raise SystemExit(f"--members: there is no model {lender}; keep one there with --models, or leave --members out")
     note = json.loads(lender.with_suffix(".json").read_text(encoding="utf-8"))
     if note["data"] != data:
         raise SystemExit(f"{lender}: this model was trained on other data")

@@ -290,8 +290,10 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"taxonomy must be a hilap.Taxonomy, got {self.taxonomy!r}; read one with hilap.read_taxonomy"
             )
         options = self.encoder_options
-        if options is not None and not (isinstance(options, Mapping) and all(isinstance(k, str) for k in options)):
-            raise SettingError(f"encoder_options must be names with values, got {options!r}")
+        for name in ("encoder_options", "wide_options", "wide_vector_options"):
+            given = getattr(self, name)
+            if given is not None and not (isinstance(given, Mapping) and all(isinstance(k, str) for k in given)):
+                raise SettingError(f"{name} must be names with values, got {given!r}")
         kinds = list(DEFAULT_ENCODERS.values()) if self.encoder is None else [self.encoder]  # documents decide later
         faults = []
         for kind in kinds:

@@ -247,24 +247,6 @@ def multiply(
                 line[columns[j]] += x * values[j]
 
 
-__all__ = [
-    "HINGE",
-    "LOGISTIC",
-    "LOSSES",
-    "SQUARED",
-    "add",
-    "begin",
-    "descend_hinge",
-    "descend_logistic",
-    "lengths",
-    "logistic_duals",
-    "margin",
-    "multiply",
-    "shuffle",
-    "total_loss",
-]
-
-
 @compiled
 def cross_hinge(
     data: Floats,
@@ -316,3 +298,22 @@ def cross_hinge(
         for i in range(n):
             if part[repeat, i] == left_out:
                 margins[repeat, i] = margin(data, indices, starts[i], starts[i + 1], own)
+
+
+__all__ = [
+    "HINGE",
+    "LOGISTIC",
+    "LOSSES",
+    "SQUARED",
+    "add",
+    "begin",
+    "cross_hinge",
+    "descend_hinge",
+    "descend_logistic",
+    "lengths",
+    "logistic_duals",
+    "margin",
+    "multiply",
+    "shuffle",
+    "total_loss",
+]

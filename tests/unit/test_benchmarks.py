@@ -644,3 +644,15 @@ def test_a_method_with_members_of_another_is_what_it_would_be_alone(shared, tmp_
     (tmp_path / "models" / "tiny" / "walk-flat" / "0.json").unlink()
     assert shared("walk-flat", tmp_path / "models")["test"] == flat["test"]
     assert asked == [tmp_path / "models" / "tiny" / "walk" / "0"]  # and it was lent, not trained
+
+
+def test_members_that_are_asked_for_and_not_there_are_an_error_not_trained_anew(shared, tmp_path):
+    with pytest.raises(SystemExit, match=r"--members: there is no model .*walk.0; keep one there with --models"):
+        run.run(
+            *("tiny", "walk-flat", 0),
+            test=False,
+            changes=[],
+            folder=tmp_path / "data",
+            models=None,
+            members=tmp_path / "nowhere",
+        )

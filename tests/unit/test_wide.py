@@ -355,6 +355,11 @@ def test_labels_are_called_by_words_and_vectors(vectors):
             {"wide_vectors": "transformer", "wide_vector_options": {"frozen": False}},
             "wide_vector_options: frozen is for vectors that go through layers or learn",
         ),
+        ({"wide_options": ["bigrams"]}, r"wide_options must be names with values, got \['bigrams'\]"),
+        (
+            {"wide_vectors": "static", "wide_vector_options": "wordllama"},
+            "wide_vector_options must be names with values, got 'wordllama'",
+        ),
         ({"wide_vectors": "static", "wide_vector_options": {"hidden": 3}}, "wide_vector_options: hidden is for"),
         ({"wide_vectors": "static", "wide_vector_options": {"vector": "x"}}, "has no setting 'vector'; did you mean"),
     ],

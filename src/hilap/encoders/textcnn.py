@@ -41,8 +41,8 @@ class TextCNN(TextEncoder):
     Parameters
     ----------
     preset
-        `paper` (1,000 filters of each size), or `light` (100 of each, and 128 words of a text: fifteen times
-        as fast). Every other parameter that is None takes the preset's value.
+        `paper` (1,000 filters of each size), or `light` (100 of each, and 128 words of a text). Every other
+        parameter that is None takes the preset's value.
     kernels
         How many words the filters span.
     filters
