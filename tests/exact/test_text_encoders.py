@@ -56,6 +56,15 @@ def close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.fixture(params=["compiled loops", "torch alone"])
+def both_ways(request, monkeypatch):
+    """The encoders as they are on the CPU, and as they are elsewhere."""
+    from hilap.encoders import bowcnn, ragged, textcnn
+
+    for module in (bowcnn, ragged, textcnn):
+        monkeypatch.setattr(module, "loops_run", lambda tokens: request.param == "compiled loops")
+
+
 # -- TextCNN ----------------------------------------------------------------------------------------------------------
 
 
@@ -74,6 +83,7 @@ def textcnn_by_loops(encoder, text, kernels):
     return found
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("kernels", [(3, 4, 5), (1,), (2, 30)])
 def test_textcnn_is_the_highest_answer_of_each_filter_at_any_place(kernels):
     encoder, examples = fitted("textcnn", kernels=kernels, filters=7, dimensions=5)
@@ -82,6 +92,7 @@ def test_textcnn_is_the_highest_answer_of_each_filter_at_any_place(kernels):
     close(encoder(batch_of(encoder, examples)).detach(), expected)
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_textcnn_with_more_filters_than_are_worked_on_at_a_time():
     encoder, examples = fitted("textcnn", kernels=(2,), filters=230, dimensions=4)
     close(predicted(encoder, examples), [textcnn_by_loops(encoder, text, (2,)) for text in TEXTS])
@@ -109,6 +120,7 @@ def gradients(encoder, vectors):
     return {name: parameter.grad.clone() for name, parameter in encoder.named_parameters()}
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_gradients_of_textcnn_are_those_of_torchs_convolution():
     encoder, examples = fitted("textcnn", kernels=(2, 3), filters=9, dimensions=5)
     ours = gradients(encoder, encoder(batch_of(encoder, examples)))
@@ -138,14 +150,6 @@ def bowcnn_by_multi_hot(encoder, text, regions, pools, pooling):
     return torch.cat(found)
 
 
-@pytest.fixture(params=["compiled loops", "tables of regions"])
-def both_ways(request, monkeypatch):
-    """bow-CNN as it is on the CPU, and as it is elsewhere."""
-    from hilap.encoders import bowcnn
-
-    monkeypatch.setattr(bowcnn, "_slides", lambda tokens: request.param == "compiled loops")
-
-
 @pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("pooling", ["average", "max"])
 @pytest.mark.parametrize(("regions", "pools"), [((3,), 2), ((1, 4), 3), ((20,), 10), ((50,), 1)])
@@ -170,8 +174,8 @@ def test_gradients_of_bowcnn_are_those_of_the_multi_hot_product(pooling):
 def test_regions_are_the_same_however_many_documents_are_worked_on_at_a_time(monkeypatch):
     from hilap.encoders import bowcnn, textcnn
 
-    monkeypatch.setattr(bowcnn, "_slides", lambda tokens: False)
     for name, module in (("bowcnn", bowcnn), ("textcnn", textcnn)):
+        monkeypatch.setattr(module, "loops_run", lambda tokens: False)
         encoder, examples = fitted(name, filters=6)
         whole = predicted(encoder, examples)
         monkeypatch.setattr(module, "_CHUNK", 300)
@@ -219,6 +223,7 @@ def han_by_loops(encoder, text, longest):
     return attention_by_loops(encoder.sentence_attention, gru_by_loops(encoder.sentence_gru, np.array(found)))
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize(("hidden", "longest"), [(3, 50), (5, 4), (1, 1)])
 def test_han_is_two_grus_with_attention(hidden, longest):
     encoder, examples = fitted("han", hidden=hidden, dimensions=4, sentence_words=longest)
@@ -227,6 +232,7 @@ def test_han_is_two_grus_with_attention(hidden, longest):
     close(encoder(batch_of(encoder, examples)).detach(), expected)
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_gradients_of_han_are_the_slopes_of_what_it_gives():
     """Against differences in double precision, in a direction that moves every weight."""
     encoder, examples = fitted("han", hidden=3, dimensions=4)

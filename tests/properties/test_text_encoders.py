@@ -150,3 +150,57 @@ def test_sliding_over_a_text_is_summing_every_region_anew_and_so_are_gradients(t
     weight = torch.randn(expected.shape, generator=draw, dtype=torch.float64)
     ours, theirs = (torch.autograd.grad((found * weight).sum(), (table, bias)) for found in (slid, expected))
     torch.testing.assert_close(ours, theirs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=st.lists(st.lists(st.integers(0, 6), max_size=9), min_size=1, max_size=4),
+    span=st.integers(1, 6),
+)
+def test_highest_answers_are_those_of_every_window_by_itself_and_so_are_gradients(texts, span):
+    from hilap.encoders.textcnn import _Highest
+
+    draw = torch.Generator().manual_seed(len(texts))
+    vectors, weight = (
+        torch.randn(shape, generator=draw, dtype=torch.float64, requires_grad=True) for shape in ((7, 2), (3, span, 2))
+    )
+    words = torch.tensor([word for text in texts for word in text], dtype=torch.long)
+    starts = torch.tensor([0, *np.cumsum([len(text) for text in texts])])
+    found = _Highest.apply(vectors, weight, words, starts)
+    plain = []
+    for text in texts:
+        nothing = torch.zeros(span - 1 if text else span, 2, dtype=torch.float64)
+        line = torch.cat([nothing, vectors[torch.tensor(text, dtype=torch.long)], nothing])
+        answers = [(line[i : i + span] * weight).sum((1, 2)) for i in range(len(line) - span + 1)]
+        plain.append(torch.stack(answers).max(0).values)
+    expected = torch.stack(plain)
+    torch.testing.assert_close(found, expected)
+    share = torch.randn(expected.shape, generator=draw, dtype=torch.float64)
+    ours, theirs = (torch.autograd.grad((rows * share).sum(), (vectors, weight)) for rows in (found, expected))
+    torch.testing.assert_close(ours, theirs)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=5),
+    hidden=st.integers(1, 20),
+    size=st.sampled_from([1.0, 30.0, 1000.0]),
+)
+def test_compiled_states_are_those_of_torchs_gru_and_so_are_gradients(lengths, hidden, size):
+    from hilap.encoders.ragged import RaggedGRU, ends, packed_order
+
+    gru = RaggedGRU(3, hidden)
+    gru.draw(torch.Generator().manual_seed(hidden))
+    gru.double()
+    rows = torch.tensor(lengths)
+    draw = torch.Generator().manual_seed(len(lengths))
+    vectors = (size * torch.randn(int(rows.sum()), 3, generator=draw, dtype=torch.float64)).requires_grad_()
+    ours = torch.cat([gru._looped(vectors, ends(rows), backward) for backward in (False, True)], dim=1)
+    order, sizes = packed_order(rows)
+    packed = torch.nn.utils.rnn.PackedSequence(vectors[order], sizes)
+    theirs = gru.cell(packed)[0].data[torch.argsort(order)]
+    torch.testing.assert_close(ours, theirs)
+    share = torch.randn(theirs.shape, generator=draw, dtype=torch.float64)
+    learned = (vectors, *gru.parameters())
+    found, expected = (torch.autograd.grad((states * share).sum(), learned) for states in (ours, theirs))
+    torch.testing.assert_close(found, expected)

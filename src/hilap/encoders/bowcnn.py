@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hilap.encoders.base import Json, check_share
-from hilap.encoders.ragged import ends
+from hilap.encoders.ragged import arrays, ends, loops_run
 from hilap.encoders.text import Presets, TextEncoder, check_sizes, empty_weight, several
 from hilap.encoders.token_rows import TokenBatch
 from hilap.encoders.vocabulary import PADDING, UNKNOWN
@@ -104,7 +104,7 @@ class BowCNN(TextEncoder):
         """(B, dim) what the pools keep: all filters of the first pool, then of the second; the first size first."""
         self.check_fitted()
         tokens = batch.tokens.masked_fill(batch.tokens == UNKNOWN, PADDING)
-        of_sizes = self._slid if _slides(tokens) else self._summed
+        of_sizes = self._slid if loops_run(tokens) else self._summed
         vectors: Tensor = self.dropout(torch.cat(of_sizes(tokens, batch.starts), dim=1))
         return vectors
 
@@ -164,11 +164,6 @@ class BowCNN(TextEncoder):
             nn.init.uniform_(bias, -bound, bound, generator=generator)
 
 
-def _slides(tokens: Tensor) -> bool:
-    """Whether the compiled loops can do it."""
-    return tokens.device.type == "cpu"
-
-
 class _Slide(torch.autograd.Function):
     """(B, pools, filters) what the pools of each document keep: `hilap.encoders.sliding` as torch wants it."""
 
@@ -184,7 +179,7 @@ class _Slide(torch.autograd.Function):
         found = table.new_zeros(n, pools, filters)
         passed = torch.empty(rows, filters, dtype=torch.bool)
         best = torch.full((0 if average else n, pools, filters), -1, dtype=torch.int32)
-        pooled_regions(size, *_arrays(words, starts, table, bias, found, passed, best))
+        pooled_regions(size, *arrays(words, starts, table, bias, found, passed, best))
         ctx.save_for_backward(words, starts, passed, best)
         ctx.size, ctx.rows = size, len(table)
         return found
@@ -196,12 +191,8 @@ class _Slide(torch.autograd.Function):
         words, starts, passed, best = ctx.saved_tensors
         grad = grads[0].contiguous()
         of_table, of_bias = grad.new_zeros(ctx.rows, grad.shape[2]), grad.new_zeros(grad.shape[2])
-        gradient_of_regions(ctx.size, *_arrays(words, starts, grad, passed, best, of_table, of_bias))
+        gradient_of_regions(ctx.size, *arrays(words, starts, grad, passed, best, of_table, of_bias))
         return of_table, of_bias, None, None, None, None, None
-
-
-def _arrays(*tensors: Tensor) -> list[Any]:
-    return [tensor.detach().contiguous().numpy() for tensor in tensors]
 
 
 @dataclass(frozen=True)

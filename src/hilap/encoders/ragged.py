@@ -1,18 +1,20 @@
 """Layers over rows of different lengths, whose results depend on nothing but the row itself.
 
 Without gradients, a document's vector must be the same to the last bit whatever else is in the batch. So every product
-has a number of rows that is a multiple of 8 and at least 64 columns (`hilap.products`), sums within a row of words are
-taken one after the other, and sigmoids are written with `exp`, which torch rounds alike at any place of a tensor.
+has a number of rows that is a multiple of 8 and at least 64 columns (`hilap.products`), and sums within a row of words
+are taken one after the other. On the CPU, recurrence runs in compiled loops (`hilap.encoders.recurrent`).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hilap.encoders.text import empty_weight
-from hilap.products import ROWS, linear, sigmoid
+from hilap.products import ROWS, linear
 
 
 def steady_linear(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -26,6 +28,16 @@ def steady_linear(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def ends(lengths: Tensor) -> Tensor:
     """(S + 1,) where each of S rows of these lengths starts, and the end."""
     return F.pad(lengths.cumsum(0), (1, 0))
+
+
+def loops_run(tensor: Tensor) -> bool:
+    """Whether compiled loops can work on it: they know the CPU alone."""
+    return tensor.device.type == "cpu"
+
+
+def arrays(*tensors: Tensor) -> list[Any]:
+    """Tensors as compiled loops take them; those that come in one piece share their memory, to be filled."""
+    return [tensor.detach().contiguous().numpy() for tensor in tensors]
 
 
 class Attention(nn.Module):
@@ -88,36 +100,50 @@ class RaggedGRU(nn.Module):
         """(M, 2H) the states at the (M, N) vectors of rows of these lengths, none of them 0."""
         if not len(vectors):
             return vectors.new_zeros(0, 2 * self.cell.hidden_size)
+        if loops_run(vectors):
+            return torch.cat([self._looped(vectors, ends(lengths), backward) for backward in (False, True)], dim=1)
         order, sizes = packed_order(lengths)
-        packed = vectors[order]
-        if torch.is_grad_enabled():
-            states: Tensor = self.cell(nn.utils.rnn.PackedSequence(packed, sizes))[0].data
-        else:
-            states = torch.cat([self._steady(packed, sizes, backward) for backward in (False, True)], dim=1)
+        states: Tensor = self.cell(nn.utils.rnn.PackedSequence(vectors[order], sizes))[0].data
         return states[torch.argsort(order)]
 
-    def _steady(self, packed: Tensor, sizes: Tensor, backward: bool) -> Tensor:
-        """(M, H) the states of one direction, step by step."""
-        cell = self.cell
+    def _looped(self, vectors: Tensor, starts: Tensor, backward: bool) -> Tensor:
+        """(M, H) the states of one direction, with the compiled loops."""
         ending = "_l0_reverse" if backward else "_l0"
         names = [f"{kind}{ending}" for kind in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")]
-        from_input, input_bias, from_state, state_bias = (getattr(cell, name) for name in names)
-        inputs = steady_linear(packed, from_input, input_bias)
-        state = packed.new_zeros(int(sizes[0]), cell.hidden_size)
-        states = packed.new_empty(len(packed), cell.hidden_size)
-        steps = list(zip((sizes.cumsum(0) - sizes).tolist(), sizes.tolist(), strict=True))
-        for start, n in reversed(steps) if backward else steps:  # the longest rows come first: the first n are in it
-            state[:n] = _step(inputs[start : start + n], steady_linear(state[:n], from_state, state_bias), state[:n])
-            states[start : start + n] = state[:n]
+        from_input, input_bias, from_state, state_bias = (getattr(self.cell, name) for name in names)
+        inputs = steady_linear(vectors, from_input, input_bias)
+        states: Tensor = _States.apply(inputs, from_state, state_bias, starts, backward)  # type: ignore[no-untyped-call]
         return states
 
 
-def _step(from_input: Tensor, from_state: Tensor, state: Tensor) -> Tensor:
-    """One step of a GRU as torch defines it."""
-    gates = 2 * state.shape[1]
-    reset, update = sigmoid(from_input[:, :gates] + from_state[:, :gates]).chunk(2, dim=1)
-    new = torch.tanh(from_input[:, gates:] + reset * from_state[:, gates:])
-    return new + update * (state - new)
+class _States(torch.autograd.Function):
+    """(M, H) the states of a GRU in one direction: `hilap.encoders.recurrent` as torch wants it."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, starts: Tensor, backward: bool) -> Tensor:
+        from hilap.encoders.recurrent import WIDTH, states_of_rows
+
+        hidden = weight.shape[1]
+        states = inputs.new_empty(len(inputs), hidden)
+        gates = inputs.new_empty(len(inputs) if any(ctx.needs_input_grad) else 0, 4 * hidden)
+        turned, constant = (F.pad(part, (0, -len(weight) % WIDTH)) for part in (weight.T, bias))
+        given, turned, constant, rows, found, noted = arrays(inputs, turned, constant, starts, states, gates)
+        states_of_rows(given, turned, constant, rows, backward, found, noted)
+        ctx.save_for_backward(weight, starts, states, gates)
+        ctx.reads_backward = backward
+        return states
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        from hilap.encoders.recurrent import WIDTH, gradient_of_rows
+
+        weight, starts, states, gates = ctx.saved_tensors
+        of_inputs = gates.new_empty(len(gates), len(weight))
+        of_added, befores = torch.empty_like(of_inputs), torch.empty_like(states)
+        padded = F.pad(weight, (0, -weight.shape[1] % WIDTH))
+        grad, known, rows, *rest = arrays(grads[0], padded, starts, states, gates, of_inputs, of_added, befores)
+        gradient_of_rows(grad, known, rows, ctx.reads_backward, *rest)
+        return of_inputs, of_added.T @ befores, of_added.sum(0), None, None
 
 
 def packed_order(lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,15 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hilap.encoders.base import Json, check_share
-from hilap.encoders.ragged import steady_linear
+from hilap.encoders.ragged import arrays, loops_run, steady_linear
 from hilap.encoders.text import Presets, TextEncoder, WordVectors, check_sizes, check_vectors, empty_weight, several
 from hilap.encoders.token_rows import TokenBatch
 from hilap.encoders.vocabulary import PADDING
 
 _CHUNK = 1 << 21  # numbers of an intermediate result: 8 MB; above 32 MB, memory is mapped anew every time
-_GROUP = 100  # filters at a time in predicting, so that their table of all words of a batch stays small
-_Shapes = list[tuple[Tensor, Tensor]]
-"""Where documents of about the same length start, and their lengths."""
+_GROUP = 100  # filters at a time, so that their table of all words of a batch stays small
 
 _PAPER: dict[str, Json] = {
     "kernels": [3, 4, 5],
@@ -105,50 +103,40 @@ class TextCNN(TextEncoder):
     def forward(self, batch: TokenBatch) -> Tensor:
         """(B, dim) the highest answers, filters of the first span first."""
         self.check_fitted()
+        answers = (self._slid if loops_run(batch.tokens) else self._gathered)(batch)
+        highest: Tensor = self.dropout(F.relu(answers + torch.cat([*self.biases])))
+        return highest
+
+    def _slid(self, batch: TokenBatch) -> Tensor:
+        """(B, dim) the highest answers before the bias, with the compiled loops."""
+        used, names = torch.unique(batch.tokens, return_inverse=True)
+        vectors = F.embedding(used, self.word_vectors.weight, padding_idx=PADDING)
+        shape = (names, batch.starts)
+        found = [
+            _Highest.apply(vectors, weight.view(len(weight), span, -1), *shape)  # type: ignore[no-untyped-call]
+            for span, weight in zip(self._chosen["kernels"], self.weights, strict=True)
+        ]
+        return torch.cat(found, dim=1)
+
+    def _gathered(self, batch: TokenBatch) -> Tensor:
+        """The same on any device: one product of all windows with all filters of a span."""
         if not len(batch):
             return self.word_vectors.weight.new_zeros(0, self.dim)
         tokens = F.pad(batch.tokens, (0, 1), value=PADDING)  # (M + 1,) the last is nothing
         lengths = batch.starts.diff()
         by_length = torch.argsort(lengths, stable=True)
-        width = self._chosen["filters"] if torch.is_grad_enabled() else min(_GROUP, self._chosen["filters"])
-        parts = torch.split(by_length, max(1, _CHUNK // (width * self._chosen["max_words"])))
-        shapes = [(batch.starts[rows], lengths[rows]) for rows in parts]
-        answers = self._learning(tokens, shapes) if torch.is_grad_enabled() else self._predicting(tokens, shapes)
-        bias = torch.cat([*self.biases])
-        highest: Tensor = self.dropout(F.relu(answers[torch.argsort(by_length)] + bias))
-        return highest
-
-    def _learning(self, tokens: Tensor, shapes: _Shapes) -> Tensor:
-        """(B, dim) the highest answers, with gradients: one product of all positions with all filters of a span."""
+        parts = torch.split(by_length, max(1, _CHUNK // (self._chosen["filters"] * self._chosen["max_words"])))
         vectors = F.embedding(tokens, self.word_vectors.weight, padding_idx=PADDING)  # (M + 1, D)
         found = []
-        for starts, lengths in shapes:
+        for rows in parts:
             answers = []
-            for kernel, weight in zip(self._chosen["kernels"], self.weights, strict=True):
-                windows = _windows(starts, lengths, kernel, nothing=len(tokens) - 1)
-                answers.append(_Highest.apply(vectors, weight, windows))  # type: ignore[no-untyped-call]
+            for span, weight in zip(self._chosen["kernels"], self.weights, strict=True):
+                windows = _windows(batch.starts[rows], lengths[rows], span, nothing=len(tokens) - 1)
+                seen = F.embedding(windows, vectors).view(windows.shape[0] * windows.shape[1], -1)
+                of_windows = steady_linear(seen, weight, None).view(*windows.shape[:2], -1)
+                answers.append(of_windows.max(1).values)
             found.append(torch.cat(answers, dim=1))
-        return torch.cat(found)
-
-    def _predicting(self, tokens: Tensor, shapes: _Shapes) -> Tensor:
-        """(B, dim) the same without gradients, each document by itself to the last bit.
-
-        What a word adds to a filter's answer at each place of its span is worked out once for every different word of
-        the batch; a position then adds up a few rows. There are several times fewer words than positions.
-        """
-        used, names = torch.unique(tokens, return_inverse=True)
-        vectors = F.embedding(used, self.word_vectors.weight)
-        found = []
-        for kernel, weight in zip(self._chosen["kernels"], self.weights, strict=True):
-            rows = [names[_windows(*shape, kernel, nothing=len(tokens) - 1)] for shape in shapes]
-            for row in rows:
-                row.mul_(kernel).add_(torch.arange(kernel, device=row.device))
-            for group in torch.split(weight, _GROUP):
-                of_places = group.view(len(group), kernel, -1).transpose(0, 1).flatten(0, 1)  # (kernel * g, D)
-                adds = steady_linear(vectors, of_places, None).reshape(-1, len(group))  # (words * kernel, g)
-                summed = (F.embedding_bag(row.flatten(0, 1), adds, mode="sum").view(*row.shape[:2], -1) for row in rows)
-                found.append(torch.cat([answers.amax(1) for answers in summed]))
-        return torch.cat(found, dim=1)
+        return torch.cat(found)[torch.argsort(by_length)]
 
     def _build(self, n_words: int) -> None:
         chosen = self._chosen
@@ -184,29 +172,29 @@ def _windows(starts: Tensor, lengths: Tensor, kernel: int, *, nothing: int) -> T
 
 
 class _Highest(torch.autograd.Function):
-    """The highest answers, with a backward pass that looks at the positions where they are and at no other.
-
-    Of the n answers of a filter one has a gradient, so the usual backward products are with matrices of zeros.
-    """
+    """(B, filters) each filter's highest answer in each document: `hilap.encoders.windows` as torch wants it."""
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor, weight: Tensor, windows: Tensor) -> Tensor:
-        b, n, _ = windows.shape
-        highest, where = F.linear(F.embedding(windows, vectors).view(b * n, -1), weight).view(b, n, -1).max(1)
-        ctx.save_for_backward(vectors, weight, windows, where)
-        return highest
+    def forward(ctx: Any, vectors: Tensor, weight: Tensor, words: Tensor, starts: Tensor) -> Tensor:
+        from hilap.encoders.windows import highest_answers
+
+        n, span = len(starts) - 1, weight.shape[1]
+        highest, where = [], []
+        for group in torch.split(weight, _GROUP):
+            of_places = group.transpose(0, 1).flatten(0, 1)  # (span * g, D)
+            adds = steady_linear(vectors, of_places, None).view(-1, span, len(group))
+            highest.append(vectors.new_empty(n, len(group)))
+            where.append(torch.empty(n, len(group), dtype=torch.int32))
+            highest_answers(*arrays(adds, words, starts, highest[-1], where[-1]))
+        ctx.save_for_backward(vectors, weight, words, starts, torch.cat(where, dim=1))
+        return torch.cat(highest, dim=1)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor, None]:
-        vectors, weight, windows, where = ctx.saved_tensors
-        b, n, kernel = windows.shape
-        grad = grads[0].unsqueeze(2)  # (b, filters, 1)
-        row = (where + n * torch.arange(b, device=where.device).unsqueeze(1)).flatten()  # (b * filters,) of b * n
-        seen = F.embedding(windows, vectors).view(b * n, -1)
-        of_weight = (seen[row].view(b, len(weight), -1) * grad).sum(0)
-        if not ctx.needs_input_grad[0]:
-            return None, of_weight, None
-        of_seen = torch.zeros_like(seen).index_add_(0, row, (grad * weight).view(len(row), -1))
-        of_vectors = torch.zeros_like(vectors)
-        of_vectors.index_add_(0, windows.flatten(), of_seen.view(b * n * kernel, -1))
-        return of_vectors, of_weight, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        from hilap.encoders.windows import gradient_of_answers
+
+        vectors, weight, words, starts, where = ctx.saved_tensors
+        of_vectors = torch.zeros_like(vectors if ctx.needs_input_grad[0] else vectors[:0])
+        of_weight = torch.zeros_like(weight)
+        gradient_of_answers(*arrays(grads[0], where, words, starts, vectors, weight, of_vectors, of_weight))
+        return of_vectors if ctx.needs_input_grad[0] else None, of_weight, None, None
