@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor, nn
 
+from hilap.adam import Adam, clip
 from hilap.corpus import Examples
 from hilap.encoders import parameter_rates
 from hilap.errors import ModelError
@@ -137,7 +138,7 @@ class Learning:
             if parameter.requires_grad:
                 by_share.setdefault(shares.get(parameter, 1.0), []).append(parameter)
         groups = [{"params": some, "lr": self.course.learning_rate * share} for share, some in by_share.items()]
-        return torch.optim.Adam(groups, weight_decay=self.course.weight_decay, fused=True)
+        return Adam(groups, weight_decay=self.course.weight_decay)
 
     def _epoch(self, number: int, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
         seed = seeded(self.course.seed, number + 1)
@@ -164,7 +165,7 @@ class Learning:
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if self.course.clip is not None:
-            nn.utils.clip_grad_norm_(self.network.parameters(), self.course.clip)
+            clip(self.network.parameters(), self.course.clip)
         optimizer.step()
         return value
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hilap.encoders.base import Json, check_share
 from hilap.encoders.ragged import arrays, ends, loops_run
-from hilap.encoders.text import Presets, TextEncoder, check_sizes, empty_weight, several
+from hilap.encoders.text import Presets, TextEncoder, check_sizes, empty_weight, learning_rows, several
 from hilap.encoders.token_rows import TokenBatch
 from hilap.encoders.vocabulary import PADDING, UNKNOWN
 from hilap.errors import require
@@ -272,12 +272,12 @@ def _pools(counts: Tensor, pools: int) -> tuple[Tensor, Tensor]:
 def _used(weight: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
     """The rows of the words of a batch, nothing first, and (n_words,) where each word's row is.
 
-    Gradients then flow into the large weight once, and everything else works on rows that lie together.
+    Gradients then flow into these rows of the large weight, and everything else works on rows that lie together.
     """
     used = torch.unique(tokens)  # sorted, and nothing is always among them
     names = torch.zeros(len(weight), dtype=torch.long, device=tokens.device)
     names[used] = torch.arange(len(used), device=tokens.device)
-    return F.embedding(used, weight, padding_idx=PADDING), names
+    return learning_rows(weight, used), names
 
 
 class _RegionSums(torch.autograd.Function):

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from hilap.encoders.base import Json, check_share
 from hilap.encoders.ragged import Attention, RaggedGRU
-from hilap.encoders.text import Presets, TextEncoder, WordVectors, check_sizes, check_vectors
+from hilap.encoders.text import Presets, TextEncoder, WordVectors, check_sizes, check_vectors, learning_rows
 from hilap.encoders.token_rows import TokenBatch
-from hilap.encoders.vocabulary import PADDING
 
 _CHUNK = 1 << 21  # numbers of an intermediate result: 8 MB; above 32 MB, memory is mapped anew every time
 _PAPER: dict[str, Json] = {
@@ -108,7 +107,8 @@ class HAN(TextEncoder):
         return torch.cat([self._encoded(batch.part(i, i + many)) for i in range(0, len(batch), many)])
 
     def _encoded(self, batch: TokenBatch) -> Tensor:
-        vectors = F.embedding(batch.tokens, self.word_vectors.weight, padding_idx=PADDING)  # (M, D)
+        used, names = torch.unique(batch.tokens, return_inverse=True)
+        vectors = F.embedding(names, learning_rows(self.word_vectors.weight, used))  # (M, D)
         words, sentences = _shape(batch)
         of_sentences = self.word_attention(self.word_gru(vectors, words), words)  # (S, 2H)
         some = sentences[sentences > 0]

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hilap.adam import rows_of
 from hilap.encoders.rows import SparseBatch
 from hilap.errors import require
 from hilap.products import linear as product
@@ -65,8 +66,12 @@ class FeedForward(nn.Module):
         weight, bias = self.weights[0], self.biases[0]
         if isinstance(batch, SparseBatch):
             values = self.input_dropout(batch.values)
+            table, columns = weight, batch.columns
+            if torch.is_grad_enabled() and weight.requires_grad:
+                used, columns = torch.unique(columns, return_inverse=True)
+                table = rows_of(weight, used)
             summed = F.embedding_bag(
-                batch.columns, weight, batch.starts, mode="sum", per_sample_weights=values, include_last_offset=True
+                columns, table, batch.starts, mode="sum", per_sample_weights=values, include_last_offset=True
             )
             linear = summed + bias
         else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from hilap.adam import rows_of
 from hilap.corpus.examples import Examples
 from hilap.corpus.mapped import Strings
 from hilap.encoders.base import Encoder, Json, check_truth, check_whole, checked_options, texts_of
@@ -168,6 +169,14 @@ class WordVectors(nn.Module):
             places, vectors = read_vectors(source, words, self.weight.shape[1])
             self.weight[torch.from_numpy(places) + FIRST] = torch.from_numpy(vectors)
         self.weight[PADDING] = 0
+
+
+def learning_rows(weight: Tensor, words: Tensor) -> Tensor:
+    """(U, N) the rows of these words, sorted and all different; nothing, the first word there is, learns nothing."""
+    rows = rows_of(weight, words)
+    if torch.is_grad_enabled() and len(words) and words[0] == PADDING:
+        rows = torch.cat([rows[:1].detach(), rows[1:]])
+    return rows
 
 
 def empty_weight(*shape: int) -> Tensor:

@@ -12,7 +12,16 @@ from torch import Tensor, nn
 
 from hilap.encoders.base import Json, check_share
 from hilap.encoders.ragged import arrays, loops_run, steady_linear
-from hilap.encoders.text import Presets, TextEncoder, WordVectors, check_sizes, check_vectors, empty_weight, several
+from hilap.encoders.text import (
+    Presets,
+    TextEncoder,
+    WordVectors,
+    check_sizes,
+    check_vectors,
+    empty_weight,
+    learning_rows,
+    several,
+)
 from hilap.encoders.token_rows import TokenBatch
 from hilap.encoders.vocabulary import PADDING
 
@@ -110,7 +119,7 @@ class TextCNN(TextEncoder):
     def _slid(self, batch: TokenBatch) -> Tensor:
         """(B, dim) the highest answers before the bias, with the compiled loops."""
         used, names = torch.unique(batch.tokens, return_inverse=True)
-        vectors = F.embedding(used, self.word_vectors.weight, padding_idx=PADDING)
+        vectors = learning_rows(self.word_vectors.weight, used)
         shape = (names, batch.starts)
         found = [
             _Highest.apply(vectors, weight.view(len(weight), span, -1), *shape)  # type: ignore[no-untyped-call]

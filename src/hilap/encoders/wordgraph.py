@@ -22,7 +22,15 @@ from torch import Tensor, nn
 from hilap.corpus.examples import Examples
 from hilap.encoders.base import Json, Rows, check_share, check_truth
 from hilap.encoders.ragged import steady_linear
-from hilap.encoders.text import Presets, TextEncoder, WordVectors, check_sizes, check_vectors, empty_weight
+from hilap.encoders.text import (
+    Presets,
+    TextEncoder,
+    WordVectors,
+    check_sizes,
+    check_vectors,
+    empty_weight,
+    learning_rows,
+)
 from hilap.encoders.token_rows import TokenRows
 from hilap.encoders.vocabulary import FIRST, PADDING
 from hilap.errors import SettingError, require
@@ -178,7 +186,8 @@ class WordGraph(TextEncoder):
     def forward(self, batch: Tensor) -> Tensor:
         """(B, dim) the last layer."""
         self.check_fitted()
-        vectors = F.embedding(batch, self.word_vectors.weight, padding_idx=PADDING)  # (B, N, g, D)
+        used, names = torch.unique(batch, return_inverse=True)
+        vectors = F.embedding(names, learning_rows(self.word_vectors.weight, used))  # (B, N, g, D)
         rows = vectors.flatten(2)
         for number, (weight, bias) in enumerate(zip(self.filters, self.filter_biases, strict=True)):
             seen = rows if number == 0 else rows.unfold(1, self._chosen["span"], 1).flatten(2)  # (B, n, C * span)

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hilap.adam import Adam, clip
 from hilap.errors import ModelError
 from hilap.settings import TrainSettings
 from hilap.storage import check_checkpoint, read_checkpoint, write_checkpoint
@@ -133,9 +134,7 @@ class Trainer:
                 progress.history.append({"phase": phase.name, "epoch": 0, **scores})
                 for callback in self.callbacks:
                     callback.on_epoch(progress.history[-1])
-        optimizer = torch.optim.Adam(
-            phase.groups(), lr=phase.learning_rate, weight_decay=self.settings.weight_decay, fused=True
-        )
+        optimizer = Adam(phase.groups(), lr=phase.learning_rate, weight_decay=self.settings.weight_decay)
         if moments is not None:
             _load_optimizer(optimizer, moments)
         while progress.epochs_done < phase.epochs and not self._patience_is_out(progress):
@@ -173,7 +172,7 @@ class Trainer:
                 if loss.requires_grad:
                     loss.backward()  # type: ignore[no-untyped-call]
                     if self.settings.clip is not None:
-                        nn.utils.clip_grad_norm_(phase.parameters, self.settings.clip)
+                        clip(phase.parameters, self.settings.clip)
                     optimizer.step()
                 for name, value in {"loss": loss.item(), **figures}.items():
                     totals[name] = totals.get(name, 0.0) + value * len(rows)

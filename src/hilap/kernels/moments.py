@@ -1,0 +1,48 @@
+"""One step of Adam over all rows of a weight, some of which have a gradient."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hilap.kernels.compiling import Floats, Whole, compiled
+
+
+@compiled
+def _move(weight: Floats, mean: Floats, square: Floats, grad: Floats, constants: Floats) -> None:
+    """Some numbers, in place; an empty gradient is one of zeros."""
+    rate, first, second, per_root, small, decay = constants
+    one = constants.dtype.type(1)  # a plain 1 would make doubles of all
+    if len(grad):
+        for i in range(len(weight)):
+            here = grad[i] + decay * weight[i]
+            mean[i] = first * mean[i] + (one - first) * here
+            square[i] = second * square[i] + (one - second) * here * here
+            weight[i] -= rate * mean[i] / (np.sqrt(square[i]) * per_root + small)
+    else:
+        for i in range(len(weight)):
+            here = decay * weight[i]
+            mean[i] = first * mean[i] + (one - first) * here
+            square[i] = second * square[i] + (one - second) * here * here
+            weight[i] -= rate * mean[i] / (np.sqrt(square[i]) * per_root + small)
+
+
+@compiled
+def adam_rows(weight: Floats, mean: Floats, square: Floats, rows: Whole, grads: Floats, constants: Floats) -> None:
+    """Move the (W * N,) numbers of a weight and its moments, in place.
+
+    Parameters
+    ----------
+    rows, grads
+        (U,) the rows with a gradient, sorted, and (U, N) their gradients.
+    constants
+        Of the weight's own type, that all is computed in: the rate over its correction, the shares of the old moments,
+        one over the root of the correction of the squares, the smallest divisor, and the decay of weights.
+    """
+    width, done = grads.shape[1], 0
+    nothing = grads[:0].reshape(-1)
+    for k in range(len(rows)):  # rows without a gradient lie together, and go as one
+        begin, end = rows[k] * width, (rows[k] + 1) * width
+        _move(weight[done:begin], mean[done:begin], square[done:begin], nothing, constants)
+        _move(weight[begin:end], mean[begin:end], square[begin:end], grads[k], constants)
+        done = end
+    _move(weight[done:], mean[done:], square[done:], nothing, constants)
