@@ -103,7 +103,7 @@ def clip(weights: Iterable[nn.Parameter], most: float) -> None:
 
 def _adam_rows() -> Callable[..., None]:
     """The compiled loop; compiled where it is used first, since numba takes a moment to load."""
-    from hilap.kernels.moments import adam_rows
+    from hilap.moments import adam_rows
 
     return adam_rows
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
-from hilap.kernels.compiling import Floats, Whole, compiled
+from hilap.compiling import compiled
+
+Floats = NDArray[Any]
+Whole = NDArray[np.int64]
 
 
-@compiled
 def _move(weight: Floats, mean: Floats, square: Floats, grad: Floats, constants: Floats) -> None:
     """Some numbers, in place; an empty gradient is one of zeros."""
     rate, first, second, per_root, small, decay = constants
@@ -26,6 +31,9 @@ def _move(weight: Floats, mean: Floats, square: Floats, grad: Floats, constants:
             weight[i] -= rate * mean[i] / (np.sqrt(square[i]) * per_root + small)
 
 
+move = compiled(_move, fast={"contract"})
+
+
 @compiled
 def adam_rows(weight: Floats, mean: Floats, square: Floats, rows: Whole, grads: Floats, constants: Floats) -> None:
     """Move the (W * N,) numbers of a weight and its moments, in place.
@@ -42,7 +50,7 @@ def adam_rows(weight: Floats, mean: Floats, square: Floats, rows: Whole, grads: 
     nothing = grads[:0].reshape(-1)
     for k in range(len(rows)):  # rows without a gradient lie together, and go as one
         begin, end = rows[k] * width, (rows[k] + 1) * width
-        _move(weight[done:begin], mean[done:begin], square[done:begin], nothing, constants)
-        _move(weight[begin:end], mean[begin:end], square[begin:end], grads[k], constants)
+        move(weight[done:begin], mean[done:begin], square[done:begin], nothing, constants)
+        move(weight[begin:end], mean[begin:end], square[begin:end], grads[k], constants)
         done = end
-    _move(weight[done:], mean[done:], square[done:], nothing, constants)
+    move(weight[done:], mean[done:], square[done:], nothing, constants)
