@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from hilap.adam import Adam, gradients_by_rows
 from hilap.corpus.examples import Examples
 from hilap.encoders import make
 from hilap.encoders.tokens import words
@@ -170,7 +171,7 @@ def predicting(forward: Forward, prepared: Any, size: int, batches: int) -> floa
 
 
 def training(module: nn.Module, forward: Forward, prepared: Any, batches: int) -> float:
-    optimizer = torch.optim.Adam(module.parameters(), lr=1e-3, weight_decay=1e-6, fused=True)
+    optimizer = Adam(module.parameters(), lr=1e-3, weight_decay=1e-6)
 
     def job(number: int) -> None:
         loss = forward(prepared.batch(rows_of(prepared, TRAIN_BATCH, number))).square().mean()
@@ -178,7 +179,8 @@ def training(module: nn.Module, forward: Forward, prepared: Any, batches: int) -
         loss.backward()
         optimizer.step()
 
-    return rate(job, TRAIN_BATCH, batches)
+    with gradients_by_rows():
+        return rate(job, TRAIN_BATCH, batches)
 
 
 def rows_of(prepared: Any, size: int, number: int) -> np.ndarray:

@@ -1,9 +1,17 @@
 """Adam over rows: is it torch's Adam on the same gradients with their zeros?"""
 
+import contextvars
+
 import pytest
 import torch
 
-from hilap.adam import Adam, clip, rows_of
+from hilap.adam import Adam, clip, gradients_by_rows, rows_of
+
+
+@pytest.fixture(autouse=True)
+def by_rows():
+    with gradients_by_rows():
+        yield
 
 
 def loss_of(weight, other, used, take):
@@ -85,3 +93,11 @@ def test_clipping_leaves_short_gradients_and_weights_without_any_alone():
     torch.testing.assert_close(weight.grad.to_dense(), before)
     assert other.grad is None
     clip([other], 1.0)
+
+
+def test_where_nobody_asks_for_rows_any_optimizer_will_do():
+    (weight,) = weights(torch.float32)[:1]
+    found = contextvars.Context().run(rows_of, weight, torch.tensor([1, 4]))
+    found.sum().backward()
+    assert not weight.grad.is_sparse
+    torch.optim.Adam([weight]).step()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor, nn
 
-from hilap.adam import Adam, clip
+from hilap.adam import Adam, clip, gradients_by_rows
 from hilap.corpus import Examples
 from hilap.encoders import parameter_rates
 from hilap.errors import ModelError
@@ -146,7 +146,7 @@ class Learning:
         batches = np.array_split(order, math.ceil(self.documents / self.course.batch_size))
         total, began = 0.0, time.perf_counter()
         self.network.train()
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), gradients_by_rows():
             torch.manual_seed(seed)  # dropout draws from the global generator; it is put back afterwards
             for rows in batches:
                 total += self._update(rows, number, optimizer) * len(rows)

@@ -22,53 +22,56 @@ Whole = NDArray[np.int64]
 Places = NDArray[np.int32]
 
 
+# Rows are told by their number: a slice for each would cost as much as what is done with it.
+
+
 @compiled
-def _set(total: Floats, row: Floats) -> None:
+def _set(total: Floats, rows: Floats, row: int) -> None:
     for f in range(len(total)):
-        total[f] = row[f]
+        total[f] = rows[row, f]
 
 
 @compiled
-def _add(total: Floats, row: Floats) -> None:
+def _add(total: Floats, rows: Floats, row: int) -> None:
     for f in range(len(total)):
-        total[f] += row[f]
+        total[f] += rows[row, f]
 
 
 @compiled
-def _keep_highest(highest: Floats, where: Places, total: Floats, window: int) -> None:
+def _keep_highest(highest: Floats, where: Places, d: int, total: Floats, window: int) -> None:
     for f in range(len(total)):
-        higher = total[f] > highest[f]
-        highest[f] = total[f] if higher else highest[f]
-        where[f] = window if higher else where[f]
+        higher = total[f] > highest[d, f]
+        highest[d, f] = total[f] if higher else highest[d, f]
+        where[d, f] = window if higher else where[d, f]
 
 
 @compiled
-def highest_answers(adds: Floats, words: Whole, starts: Whole, highest: Floats, where: Places) -> None:
+def highest_answers(span: int, adds: Floats, words: Whole, starts: Whole, highest: Floats, where: Places) -> None:
     """Fill (B, filters) `highest` with each filter's highest answer in each document, and `where` with its window.
 
     Parameters
     ----------
+    span
+        How many words a window has.
     adds
-        (words, span, filters) what a word adds to a filter's answer at a place of its span.
+        (words * span, filters) what a word adds to a filter's answer at each place of its span.
     words, starts
         The words of all documents, and (B + 1,) where each document's start.
     highest, where
         A window is counted by the place of its first word in the document; the first windows have theirs before it,
         where there is nothing. A document without words has the answer 0.
     """
-    span = adds.shape[1]
-    total = np.empty(adds.shape[2], adds.dtype)
+    total = np.empty(adds.shape[1], adds.dtype)
     for d in range(len(highest)):
-        document = words[starts[d] : starts[d + 1]]
-        n = len(document)
+        begin, n = starts[d], starts[d + 1] - starts[d]
         highest[d] = -np.inf if n else 0
         where[d] = 0
         for window in range(1 - span if n else 0, n):
             first = max(window, 0)
-            _set(total, adds[document[first], first - window])
+            _set(total, adds, words[begin + first] * span + first - window)
             for place in range(first + 1, min(window + span, n)):
-                _add(total, adds[document[place], place - window])
-            _keep_highest(highest[d], where[d], total, window)
+                _add(total, adds, words[begin + place] * span + place - window)
+            _keep_highest(highest, where, d, total, window)
 
 
 @compiled

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hilap.adam import Adam, clip
+from hilap.adam import Adam, clip, gradients_by_rows
 from hilap.errors import ModelError
 from hilap.settings import TrainSettings
 from hilap.storage import check_checkpoint, read_checkpoint, write_checkpoint
@@ -159,7 +159,7 @@ class Trainer:
         batches = np.array_split(order, max(1, math.ceil(len(order) / self.settings.batch_size)))
         totals: dict[str, float] = {}
         began = time.perf_counter()
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), gradients_by_rows():
             torch.manual_seed(seed)  # dropout draws from the global generator; it is put back afterwards
             for number, rows in enumerate(batches):
                 factor = _schedule(
