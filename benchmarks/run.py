@@ -63,7 +63,7 @@ def parts_of(name: str, folder: Path) -> dict[str, Examples]:
 
 
 def settings_of(method: str, name: str, changes: list[str]) -> dict[str, Any]:
-    """The settings of a method on a set, from its file, with changes such as `reinforced_epochs=3`."""
+    """The settings of a method on a set, from its file, with changes such as `encoder_options.dropout=0.5`."""
     path = HERE / "settings" / f"{method}.toml"
     if not path.is_file():
         raise SystemExit(f"there is no method {method!r}; there are: {', '.join(methods())}")
@@ -73,8 +73,14 @@ def settings_of(method: str, name: str, changes: list[str]) -> dict[str, Any]:
         settings = {**settings_of(settings["members_of"], name, []), **settings}
     for change in changes:
         key, _, value = change.partition("=")
-        settings[key] = tomllib.loads(f"value = {value}")["value"]
+        settings = _changed(settings, key.split("."), tomllib.loads(f"value = {value}")["value"])
     return settings
+
+
+def _changed(settings: dict[str, Any], keys: list[str], value: Any) -> dict[str, Any]:
+    """With another value; `encoder_options.dropout` is one in a table, whose others stay."""
+    inner = value if len(keys) == 1 else _changed(settings.get(keys[0], {}), keys[1:], value)
+    return {**settings, keys[0]: inner}
 
 
 def located(settings: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -1,0 +1,261 @@
+"""Search settings on validation documents: `python benchmarks/search.py --set funcat --method hilap --minutes 60`.
+
+`spaces.toml` says what may be changed. Every method gets the same processor time, as many trials as fit into it, and
+the same way of searching (optuna's TPE); its first trial is the settings as they are. A trial is judged by the mean of
+Micro-F1, Macro-F1 and EBF on the validation split, which also chose its epochs and thresholds: the best of many is a
+lucky one, so what it is worth is for other seeds and, once, for the test split to say (`run.py`). The test split is
+never opened here. Trials are kept in `searches/<set>/<method>.json`: a search that was ended goes on from there, and a
+trial that failed is one of them. Needs the extra `bench`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from run import DATA, HERE, HilapError, code_hash, methods, run, tomllib, writing
+
+from hilap.errors import SettingError, require
+
+SPACES, SEARCHES = HERE / "spaces.toml", HERE / "searches"
+SCORES = ("micro_f1", "macro_f1", "example_f1")
+Params = dict[str, Any]
+Scores = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Some changes of settings, and what came of them."""
+
+    changes: Params
+    scores: Params | None  # None: it failed
+    cpu_seconds: float
+    error: str | None = None
+
+    @property
+    def score(self) -> float | None:
+        """The mean of the three scores."""
+        return None if self.scores is None else sum(self.scores[name] for name in SCORES) / len(SCORES)
+
+
+# -- what may be changed ----------------------------------------------------------------------------------------------
+
+
+def space_of(method: str, name: str, tables: Mapping[str, Any]) -> dict[str, Params]:
+    """The ranges of a method on a set, checked."""
+    found = tables.get(method, {})
+    ranges: dict[str, Params] = found.get(name, found.get("all", {}))
+    if not ranges:
+        raise SettingError(
+            f"{SPACES.name} has nothing to search for {method} on {name}; it has: {', '.join(tables)}. Add a table "
+            f"[{method}.{name}]"
+        )
+    for key, given in ranges.items():
+        _check_range(f"{method}.{name}.{key}", given)
+    return ranges
+
+
+def _check_range(where: str, given: Any) -> None:
+    choices = given.get("choices") if isinstance(given, dict) else None
+    if choices is not None:
+        require(len(given) == 1 and len(choices) > 1, where, "at least two choices, and nothing else", given)
+        return
+    known = isinstance(given, dict) and {"low", "high"} <= {*given} <= {"low", "high", "log", "whole"}
+    require(known and given["low"] < given["high"], where, "choices, or numbers from low to high", given)
+    require(not given.get("log") or given["low"] > 0, where, "above 0 where it is on a scale of powers", given)
+
+
+def change_of(key: str, value: Any) -> str:
+    """What `run.py --change` takes: TOML, which for these values is JSON."""
+    return f"{key}={json.dumps(value)}"
+
+
+# -- searching --------------------------------------------------------------------------------------------------------
+
+
+def search(
+    ranges: Mapping[str, Params],
+    judge: Callable[[Params], Scores],
+    trials: list[Trial],
+    *,
+    seconds: float,
+    seed: int,
+    keep: Callable[[list[Trial]], None],
+    clock: Callable[[], float] = time.process_time,
+) -> list[Trial]:
+    """Trials, those that are there already first, until they have taken so many seconds of processor time.
+
+    Parameters
+    ----------
+    judge
+        Changes of settings -> scores on validation documents. `HilapError` makes a failed trial.
+    keep
+        Called after every trial with all of them.
+    """
+    study = _study(ranges, trials, seed)
+    while not trials or sum(trial.cpu_seconds for trial in trials) < seconds:
+        asked = study.ask(_distributions(ranges)) if trials else None
+        changes = {} if asked is None else {key: _found(asked.params[key], ranges[key]) for key in ranges}
+        began = clock()
+        try:
+            scores, error = {name: float(judge(changes)[name]) for name in SCORES}, None
+        except HilapError as fault:
+            scores, error = None, str(fault)
+        trials = [*trials, Trial(changes, scores, clock() - began, error)]
+        if asked is not None:
+            _tell(study, asked, trials[-1].score)
+        keep(trials)
+    return trials
+
+
+def best_of(trials: list[Trial]) -> Trial | None:
+    """The one with the highest score; the earlier of equals."""
+    return max((trial for trial in trials if trial.score is not None), key=lambda trial: trial.score, default=None)
+
+
+def _study(ranges: Mapping[str, Params], trials: list[Trial], seed: int) -> Any:
+    """A study that knows the trials. Its draws go on from their number, so that a search that is resumed draws new."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed + len(trials)))
+    distributions = _distributions(ranges)
+    for trial in trials:
+        if {*trial.changes} == {*ranges} and all(_fits(trial.changes[key], ranges[key]) for key in ranges):
+            params = {key: _as_known(value, ranges[key]) for key, value in trial.changes.items()}
+            state = optuna.trial.TrialState.FAIL if trial.score is None else optuna.trial.TrialState.COMPLETE
+            known = {"params": params, "distributions": distributions, "value": trial.score, "state": state}
+            study.add_trial(optuna.trial.create_trial(**known))
+    return study
+
+
+def _tell(study: Any, asked: Any, score: float | None) -> None:
+    import optuna
+
+    if score is None:
+        study.tell(asked, state=optuna.trial.TrialState.FAIL)
+    else:
+        study.tell(asked, score)
+
+
+def _distributions(ranges: Mapping[str, Params]) -> dict[str, Any]:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    found: dict[str, Any] = {}
+    for key, given in ranges.items():
+        if "choices" in given:  # as text: optuna takes no lists
+            found[key] = CategoricalDistribution([json.dumps(value) for value in given["choices"]])
+        else:
+            kind = IntDistribution if given.get("whole") else FloatDistribution
+            found[key] = kind(given["low"], given["high"], log=bool(given.get("log")))
+    return found
+
+
+def _fits(value: Any, given: Params) -> bool:
+    """Whether a value is in the range: the ranges may have been changed since."""
+    if "choices" in given:
+        return value in given["choices"]
+    return isinstance(value, int | float) and given["low"] <= value <= given["high"]
+
+
+def _as_known(value: Any, given: Params) -> Any:
+    """A value as optuna knows it."""
+    return json.dumps(value) if "choices" in given else value
+
+
+def _found(value: Any, given: Params) -> Any:
+    """A value that optuna drew, as settings have it; numbers with four digits, which are worth writing down."""
+    if "choices" in given:
+        return json.loads(value)
+    return value if given.get("whole") else min(max(float(f"{value:.4g}"), given["low"]), given["high"])
+
+
+# -- the file ---------------------------------------------------------------------------------------------------------
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """The trials of a search; none where there is no file."""
+    if not path.exists():
+        return []
+    try:
+        return [
+            Trial(dict(one["changes"]), one["scores"], float(one["cpu_seconds"]), one.get("error"))
+            for one in json.loads(path.read_text(encoding="utf-8"))["trials"]
+        ]
+    except (ValueError, KeyError, TypeError) as fault:
+        raise SettingError(f"{path}: this is no file of a search ({fault!r}); move it away to begin anew") from None
+
+
+def write_trials(path: Path, name: str, method: str, trials: list[Trial]) -> None:
+    """All trials, best first named."""
+    best = best_of(trials)
+    content = {
+        "set": name,
+        "method": method,
+        "code": code_hash(),
+        "cpu_seconds": round(sum(trial.cpu_seconds for trial in trials), 1),
+        "best": None if best is None else {"changes": best.changes, "score": best.score},
+        "trials": [vars(trial) for trial in trials],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path) as lines:
+        lines.write(json.dumps(content, indent=1) + "\n")
+
+
+def shown(trial: Trial, number: int, as_they_are: Trial) -> str:
+    """One line for a trial."""
+    if trial.scores is None:
+        return f"{number}: failed, {trial.error}"
+    figures = " / ".join(f"{100 * trial.scores[name]:.2f}" for name in SCORES)
+    gain = (
+        "" if as_they_are.score is None or trial.score is None else f" ({100 * (trial.score - as_they_are.score):+.2f})"
+    )
+    changes = ", ".join(f"{key}={value}" for key, value in trial.changes.items()) or "as it is"
+    return f"{number}: {figures}{gain}, {trial.cpu_seconds:.0f} s: {changes}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--set", required=True, help="funcat, go, or a folder of the data directory")
+    parser.add_argument("--method", required=True, action="append", help=f"one or more of: {', '.join(methods())}")
+    parser.add_argument("--minutes", type=float, required=True, help="processor time for each method")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder with the data sets")
+    parser.add_argument("--out", type=Path, default=SEARCHES)
+    chosen = parser.parse_args()
+    tables = tomllib.loads(SPACES.read_text(encoding="utf-8"))
+    spaces = {method: space_of(method, chosen.set, tables) for method in chosen.method}
+    for method, ranges in spaces.items():
+        path = chosen.out / chosen.set / f"{method}.json"
+
+        def judge(changes: Params, method: str = method) -> Scores:
+            listed = [change_of(key, value) for key, value in changes.items()]
+            options: Any = {"test": False, "folder": chosen.data, "models": None}
+            scores: Scores = run(chosen.set, method, chosen.seed, changes=listed, **options)["valid"]
+            return scores
+
+        def keep(trials: list[Trial], path: Path = path, method: str = method) -> None:
+            write_trials(path, chosen.set, method, trials)
+            print(f"{chosen.set} {method} {shown(trials[-1], len(trials), trials[0])}", flush=True)
+
+        found = search(ranges, judge, read_trials(path), seconds=60 * chosen.minutes, seed=chosen.seed, keep=keep)
+        best = best_of(found)
+        if best is not None:
+            print(f"{chosen.set} {method}: best of {len(found)} is {shown(best, found.index(best) + 1, found[0])}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except HilapError as fault:
+        raise SystemExit(str(fault)) from None
+    except ImportError as fault:
+        raise SystemExit(f"{fault}; install the extra: pip install 'hilap[bench]'") from None
+    except KeyboardInterrupt:
+        sys.exit(130)
