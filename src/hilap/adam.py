@@ -72,7 +72,11 @@ class Adam(torch.optim.Adam):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
-        """Move all weights by one update."""
+        """Move all weights by one update; `closure`, where given, works the gradients out first."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         waiting: list[tuple[nn.Parameter, Tensor]] = []
         for group in self.param_groups:
             for weight in group["params"]:
@@ -80,10 +84,10 @@ class Adam(torch.optim.Adam):
                     waiting.append((weight, weight.grad))
                     self._move_rows(weight, weight.grad.coalesce(), group)
                     weight.grad = None  # for torch's step there is nothing left to do
-        result = super().step(closure)
+        super().step()
         for weight, grad in waiting:
             weight.grad = grad
-        return result
+        return loss
 
     def _move_rows(self, weight: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         state = self.state[weight]

@@ -101,3 +101,21 @@ def test_where_nobody_asks_for_rows_any_optimizer_will_do():
     found.sum().backward()
     assert not weight.grad.is_sparse
     torch.optim.Adam([weight]).step()
+
+
+def test_a_closure_is_asked_for_the_gradients_first():
+    ours, theirs = weights(torch.float64), weights(torch.float64)
+    mine, plain = Adam(ours, lr=0.1), torch.optim.Adam(theirs, lr=0.1)
+    used = torch.tensor([1, 4, 5])
+
+    def asked():
+        mine.zero_grad()
+        loss = loss_of(*ours, used, rows_of)
+        loss.backward()
+        return loss
+
+    loss = loss_of(*theirs, used, lambda weight, rows: weight[rows])
+    loss.backward()
+    plain.step()
+    torch.testing.assert_close(mine.step(asked), loss)
+    torch.testing.assert_close(ours, theirs)
