@@ -155,3 +155,17 @@ def test_the_real_file_is_read_in_seconds(data_folder):
     assert places.tolist() == [0, 1, 3]
     assert vectors.shape == (3, 50)
     np.testing.assert_allclose(vectors[0][:2], [0.418, 0.24968], rtol=1e-5)
+
+
+def test_a_file_that_has_changed_is_read_again(tmp_path):
+    from hilap.encoders.glove import read_vectors
+
+    path = tmp_path / "vectors.txt"
+    path.write_text("beer 1 2\n")
+    places, vectors = read_vectors(path, ("rum", "beer"), 2)
+    vectors += 5  # one's own, to do with as one likes
+    assert read_vectors(path, ("rum", "beer"), 2)[1].tolist() == [[1, 2]]
+    path.write_text("beer 3 4\nrum 5 6\n")
+    places, vectors = read_vectors(path, ("rum", "beer"), 2)
+    assert places.tolist() == [0, 1]
+    assert vectors.tolist() == [[5, 6], [3, 4]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,23 @@ def read_vectors(
     dimensions
         D, how many numbers a vector must have.
     """
+    try:
+        now = Path(source).stat()
+    except OSError:  # reading it says what is wrong
+        return _read(source, words, dimensions)
+    places, vectors = _last_read(str(source), (now.st_mtime_ns, now.st_size), tuple(words), dimensions)
+    return places.copy(), vectors.copy()
+
+
+@lru_cache(maxsize=1)
+def _last_read(
+    source: str, _stamp: tuple[int, int], words: tuple[str, ...], dimensions: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """What was read last is kept: the members of a cross-fitted model start from the same vectors, each in its turn."""
+    return _read(source, words, dimensions)
+
+
+def _read(source: str | Path, words: Sequence[str], dimensions: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     wanted = {word: place for place, word in enumerate(words)}
     found: dict[int, NDArray[np.float32]] = {}
     for number, line in read_lines(source, CorpusError, most_bytes=_MOST_LINE_BYTES):
