@@ -22,10 +22,9 @@ policy. *HiLAP* is the recommended preset: a policy on three cross-fitted networ
 the row *flat, HiLAP's nets*; so what the networks' number does and what the policy does can be told apart. *HiLAP, the
 paper's policy* is trained on one network, word for word as in the paper. What they choose on validation documents
 (threshold, stop bias, epoch) is chosen for the same mean of the three scores. On arXiv, trove and MEDLINE the encoders
-are the light presets, for every framework alike; TextCNN and HAN read 128 words, and HAN, which hardly learns at
-the usual rates, learns at 0.01. *Linear SVMs* are no encoder but what
-the recommended preset stands on: its HiLAP is `hilap`, its flat models are the SVMs. Bold: the best for this base
-model."""
+are the light presets, for every framework alike; TextCNN and HAN read 128 words, and HAN, which hardly learns at the
+usual rates, learns at 0.01. *Linear SVMs* are no encoder but what the recommended preset stands on: its HiLAP is
+`hilap`, its flat models are the SVMs. Bold: the best for this base model."""
 
 HMCN_WORDS = """\
 The paper adds local and global outputs before the sigmoid (*sum first*), the authors of HMCN after it (*sigmoids
