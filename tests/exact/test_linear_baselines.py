@@ -20,6 +20,7 @@ from hilap.baselines.coupled import Coupled, solve_coupled
 from hilap.baselines.hr_svm import HRSVM
 from hilap.baselines.hsvm import HSVM
 from hilap.baselines.leaf_svm import LeafSVM
+from hilap.baselines.levels import Levels
 from hilap.baselines.linear import ALWAYS, NEVER
 from hilap.baselines.svm import SVM
 from hilap.baselines.td_svm import TopDownSVM
@@ -214,9 +215,23 @@ def test_scores_along_paths_and_from_below_are_those_of_the_definition(data, tax
         below = [label, *taxonomy.descendants(label)]
         assert up[i] == max(given[0, taxonomy.index(other)] for other in below)
     held = given > 0.2
-    kept = closed_sets.without_orphans(taxonomy, held)[0]
+    kept = Levels(taxonomy).lowest(held)[0]
     for i, label in enumerate(taxonomy.labels):
         assert kept[i] == all(held[0, taxonomy.index(other)] for other in (label, *taxonomy.ancestors(label)))
+
+
+@given(taxonomies(), st.data())
+def test_repairing_sets_is_repairing_scores(taxonomy, data):
+    """So one pass over the scores tells what hundreds of thresholds would give."""
+    systems = [SVM(repair="add"), SVM(repair="drop"), SVM(), LeafSVM(), TopDownSVM(), HSVM(), HRSVM(trained="leaves")]
+    row = st.lists(scores, min_size=len(taxonomy), max_size=len(taxonomy))
+    values = np.array([data.draw(row) for _ in range(3)], dtype=float)
+    for system in systems:
+        system.taxonomy_ = taxonomy
+        for threshold in np.unique(values):
+            sets = system._repaired(values > threshold)
+            assert sets.dtype == bool
+            assert np.array_equal(sets, system._repaired(values) > threshold), system
 
 
 # -- svm, leaf-svm, td-svm --------------------------------------------------------------------------------------------

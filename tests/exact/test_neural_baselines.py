@@ -16,9 +16,9 @@ from hilap.baselines.conditional import ConditionalHead, conditional_priors
 from hilap.baselines.flat import FlatHead
 from hilap.baselines.heads import draw
 from hilap.baselines.hmcn import HMCN, HMCNHead, Normalised
-from hilap.baselines.judging import Judge, f1_curves
+from hilap.baselines.judging import Judge
 from hilap.baselines.levels import Levels, highest
-from hilap.baselines.thresholds import score_sets, tuned
+from hilap.baselines.thresholds import candidates, f1_curves, score_sets, tuned
 from hilap.corpus import Examples
 from hilap.taxonomy import Taxonomy
 from tests.strategies import taxonomies
@@ -324,9 +324,11 @@ def test_an_epoch_is_judged_at_the_threshold_that_trying_all_would_find(taxonomy
     gold = sparse.csr_array(random_gold(taxonomy, n=12).astype(np.int32))
     scores = (1 / (1 + np.exp(-random_values(taxonomy, n=12)))).astype(np.float32)
     scores = np.round(scores, 1)  # with equal scores
-    found = Judge(gold, Levels(taxonomy), tune, repair, tune, 0.5, model._repaired)(scores, 0.0)
+    found = Judge(gold, tune, tune, 0.5, model._repaired)(scores, 0.0)
     threshold = tuned(gold, scores, tune, model._repaired, 0.5)
     sets = model._repaired(scores > threshold)
+    tried = [score_sets(gold, model._repaired(scores > t), tune) for t in candidates(gold, scores, 0.5)]
+    assert score_sets(gold, sets, tune) == pytest.approx(max(tried))
     for name in ("example_f1", "micro_f1", "macro_f1"):
         if tune == name:
             assert found[name] == pytest.approx(score_sets(gold, sets, name))

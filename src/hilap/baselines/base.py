@@ -332,16 +332,18 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """(n, L) the predicted sets, int32."""
         return sparse.csr_array(self._repaired(scores > self.thresholds_).astype(np.int32))
 
-    def _repaired(self, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Sets made consistent as asked: by adding ancestors, or by dropping labels without all of theirs."""
+    def _repaired(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sets, or scores, made consistent as asked; the scores above a threshold are the set repaired.
+
+        By adding ancestors: a label has the highest score of itself and all below it. By dropping labels without all of
+        theirs: it has the lowest score of itself and all above it.
+        """
         if self.repair is None:
-            return found
-        above = self.taxonomy_.closure.astype(np.int32)  # row: a label; columns: itself and its ancestors
-        given = sparse.csr_array(found.astype(np.int32))
-        if self.repair == "add":
-            return np.asarray((given @ above).toarray() > 0)
-        there = (given @ above.T.tocsr()).toarray()  # how many of a label's ancestors and itself are in the set
-        return np.asarray(found & (there == np.diff(above.indptr)))
+            return values
+        from hilap.baselines.levels import Levels
+
+        levels = Levels(self.taxonomy_)
+        return levels.highest(values) if self.repair == "add" else levels.lowest(values)
 
 
 def _is_number(value: object) -> bool:

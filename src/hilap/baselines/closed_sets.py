@@ -336,29 +336,6 @@ def lifted(taxonomy: Taxonomy, scores: Floats) -> Floats:
     return found
 
 
-@compiled
-def _drop(graph: Graph, found: Truths) -> None:
-    for i in range(len(found)):
-        row = found[i]
-        for v in graph.order:
-            for e in range(graph.up[v], graph.up[v + 1]):
-                row[v] &= row[graph.parent[e]]
-
-
-def without_orphans(taxonomy: Taxonomy, found: Truths) -> Truths:
-    """(n, L) these sets without the labels that lack an ancestor.
-
-    Examples
-    --------
-    >>> taxonomy = Taxonomy.of({"A": [], "B": ["A"], "C": []})
-    >>> without_orphans(taxonomy, np.array([[False, True, True]])).tolist()
-    [[False, False, True]]
-    """
-    kept = found.copy()
-    _drop(graph_of(taxonomy), kept)
-    return kept
-
-
 __all__ = [
     "Graph",
     "Room",
@@ -370,5 +347,4 @@ __all__ = [
     "lifted",
     "project",
     "room_for",
-    "without_orphans",
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hilap.baselines.leaf_svm import from_leaves, leaves_of, with_leaves
+from hilap.baselines.leaf_svm import from_leaves, leaves_of
 from hilap.baselines.linear import LinearBaseline
 from hilap.baselines.progress import counting
 from hilap.baselines.values import check_choice, check_count, check_from_zero
@@ -142,8 +142,10 @@ class HRSVM(LinearBaseline):
         margins = super()._scores(examples)
         return from_leaves(self.taxonomy_, margins) if self.trained == "leaves" else margins
 
-    def _repaired(self, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return with_leaves(self.taxonomy_, found) if self.trained == "leaves" else super()._repaired(found)
+    def _repaired(self, values: NDArray[Any]) -> NDArray[Any]:
+        if self.trained != "leaves":
+            return super()._repaired(values)
+        return from_leaves(self.taxonomy_, values.astype(np.float64)).astype(values.dtype)
 
 
 __all__ = ["HRSVM"]

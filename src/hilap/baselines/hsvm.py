@@ -145,10 +145,10 @@ class HSVM(LinearBaseline):
 
         return consistent(self.taxonomy_, super()._scores(examples))
 
-    def _repaired(self, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        from hilap.baselines.closed_sets import without_orphans
+    def _repaired(self, values: NDArray[Any]) -> NDArray[Any]:
+        from hilap.baselines.levels import Levels
 
-        return without_orphans(self.taxonomy_, found)
+        return Levels(self.taxonomy_).lowest(values)
 
 
 __all__ = ["HSVM"]

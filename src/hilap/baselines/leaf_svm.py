@@ -89,8 +89,8 @@ class LeafSVM(LinearBaseline):
     def _scores(self, examples: Examples) -> NDArray[Any]:
         return from_leaves(self.taxonomy_, super()._scores(examples))
 
-    def _repaired(self, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return with_leaves(self.taxonomy_, found)
+    def _repaired(self, values: NDArray[Any]) -> NDArray[Any]:
+        return from_leaves(self.taxonomy_, values.astype(np.float64)).astype(values.dtype)
 
 
 def leaves_of(taxonomy: Taxonomy) -> NDArray[np.int64]:
@@ -115,16 +115,4 @@ def from_leaves(taxonomy: Taxonomy, scores: NDArray[np.float64]) -> NDArray[np.f
     return lifted(taxonomy, only)
 
 
-def with_leaves(taxonomy: Taxonomy, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(n, L) the leaves of these sets with all their ancestors.
-
-    Examples
-    --------
-    >>> taxonomy = Taxonomy.of({"A": [], "B": ["A"], "C": []})
-    >>> with_leaves(taxonomy, np.array([[False, True, False], [True, False, False]])).tolist()
-    [[True, True, False], [False, False, False]]
-    """
-    return from_leaves(taxonomy, found.astype(np.float64)) > 0
-
-
-__all__ = ["LeafSVM", "from_leaves", "leaves_of", "with_leaves"]
+__all__ = ["LeafSVM", "from_leaves", "leaves_of"]

@@ -22,7 +22,6 @@ from hilap.baselines.base import Baseline
 from hilap.baselines.heads import Head, Network, Outputs, described, draw, made, restored
 from hilap.baselines.judging import SELECTS, Judge
 from hilap.baselines.learning import Course, Learning, fingerprint, seeded
-from hilap.baselines.levels import Levels
 from hilap.baselines.progress import counting
 from hilap.baselines.values import check_choice, check_count, check_from_zero, check_positive
 from hilap.corpus import Examples
@@ -277,12 +276,10 @@ class NeuralBaseline(Baseline):
     def _judge(self, valid: Examples) -> Judge:
         return Judge(
             gold=valid.labels,
-            levels=Levels(valid.taxonomy),
             tune=self.tune,
-            repair=self.repair,
             select=self.setting("select"),
             start=0.5 if self.threshold is None else float(self.threshold),
-            repaired=self._repaired,
+            repair=self._repaired,
         )
 
     def _identity(self, network: Network, train: Examples, valid: Examples) -> dict[str, Any]:

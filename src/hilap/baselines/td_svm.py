@@ -101,8 +101,8 @@ class TopDownSVM(LinearBaseline):
     def _scores(self, examples: Examples) -> NDArray[Any]:
         return visited(self.taxonomy_, super()._scores(examples))
 
-    def _repaired(self, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return visited(self.taxonomy_, found.astype(np.float64)) > 0
+    def _repaired(self, values: NDArray[Any]) -> NDArray[Any]:
+        return visited(self.taxonomy_, values.astype(np.float64)).astype(values.dtype)
 
 
 def visited(taxonomy: Taxonomy, margins: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilap.metrics.counts import document_counts, label_counts, pair
-from hilap.metrics.flat import covered, example_from_counts, macro_from_counts, micro_from_counts
+from hilap.metrics.counts import Counts, document_counts, label_counts, pair
+from hilap.metrics.flat import covered, example_from_counts, f1_from_counts, macro_from_counts, micro_from_counts
 from hilap.metrics.single import single
 
 TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean", "balanced", "scut", "scutfbr")
@@ -21,11 +21,11 @@ STEPS = 200
 FBR = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """What the F1 of a label must reach; below it, the label gets a threshold above all its scores but the highest."""
 
-Repair = Callable[[NDArray[np.bool_]], NDArray[np.bool_]]
+Values = Callable[[NDArray[Any]], NDArray[Any]]
 Numbers = NDArray[np.float64]
 
 
-def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Repair, start: float) -> Numbers:
+def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Values, start: float) -> Numbers:
     """(L,) the thresholds that are best on these documents.
 
     Parameters
@@ -35,7 +35,7 @@ def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Repair, start: flo
     tune
         A metric, or `scut`.
     repair
-        What is done to sets after thresholding.
+        What is done to scores so that, above any threshold, they are the repaired sets.
     start
         The threshold of a label that no validation document has, with `scut`, unless a score is above it.
     """
@@ -43,8 +43,8 @@ def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Repair, start: flo
         found, _ = best_thresholds(gold.toarray() > 0, scores)
         never = np.maximum(start, scores.max(0)) if len(scores) else np.full(scores.shape[1], start)
         return np.where(np.asarray(gold.sum(0)).ravel() > 0, found, never)
-    tried = _candidates(gold, scores, start)
-    values = np.array([score_sets(gold, repair(scores > t), tune) for t in tried])
+    tried = candidates(gold, scores, start)
+    values = np.array(curve_of(f1_curves(gold, repair(scores), tried), tune))
     first = int(values.argmax())
     worse = np.flatnonzero(values[first:] < values[first])
     last = first + (int(worse[0]) if len(worse) else len(values) - first) - 1
@@ -52,7 +52,7 @@ def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Repair, start: flo
     return np.full(scores.shape[1], tried[(first + last) // 2])
 
 
-def _candidates(gold: Any, scores: NDArray[Any], start: float) -> Numbers:
+def candidates(gold: Any, scores: NDArray[Any], start: float) -> Numbers:
     """Thresholds worth trying, ascending: densest where about as many labels are given as there are gold ones."""
     if not scores.size:
         return np.array([start])
@@ -138,6 +138,54 @@ def _cut(gold: NDArray[np.bool_], scores: NDArray[Any], fbr: Numbers) -> Numbers
     return np.where(f1 < fbr, scores.max(0), thresholds)
 
 
+def f1_curves(gold: Any, scores: NDArray[Any], thresholds: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """(T,) for each metric its value at each of some ascending thresholds for all labels.
+
+    Parameters
+    ----------
+    gold
+        (n, L) sparse indicator.
+    scores
+        (n, L); a label is given where its score is above the threshold.
+    thresholds
+        (T,) ascending.
+    """
+    places = np.searchsorted(thresholds, scores.astype(np.float64))  # how many thresholds each score is above
+    rows = np.repeat(np.arange(gold.shape[0]), np.diff(gold.indptr))
+    right = places[rows, gold.indices]
+    documents = Counts(
+        _above(rows, right, gold.shape[0], len(thresholds)),
+        _above(np.arange(len(places))[:, None], places, gold.shape[0], len(thresholds)),
+        np.diff(gold.indptr)[:, None],
+    )
+    held = np.bincount(gold.indices, minlength=gold.shape[1])
+    labels = Counts(
+        _above(gold.indices, right, gold.shape[1], len(thresholds)),
+        _above(np.arange(gold.shape[1]), places, gold.shape[1], len(thresholds)),
+        held[:, None],
+    )
+    by_label = f1_from_counts(*labels, empty=0.0)[held > 0]
+    hits, given = documents.true_positives.sum(0), documents.predicted.sum(0)
+    return {
+        "example_f1": f1_from_counts(*documents).mean(0),
+        "micro_f1": f1_from_counts(hits, given, documents.gold.sum(), empty=0.0),
+        "macro_f1": by_label.mean(0) if len(by_label) else np.full(len(thresholds), np.nan),
+    }
+
+
+def curve_of(curves: dict[str, NDArray[np.float64]], metric: str) -> list[float]:
+    """The values of a metric, or of several together, along the curves; 0 where there are none."""
+    known = {name: np.nan_to_num(curve) for name, curve in curves.items()}
+    return [single(dict(zip(known, at, strict=True)), metric) for at in zip(*known.values(), strict=True)]
+
+
+def _above(group: NDArray[Any], places: NDArray[Any], groups: int, n: int) -> NDArray[np.int64]:
+    """(groups, n) how many of a group's scores are above each of n thresholds."""
+    exactly = np.bincount((group.astype(np.int64) * (n + 1) + places).ravel(), minlength=groups * (n + 1))
+    passed = exactly.reshape(groups, n + 1)[:, ::-1].cumsum(1)[:, ::-1]
+    return np.asarray(passed[:, 1:])
+
+
 def score_sets(gold: Any, found: NDArray[np.bool_], metric: str) -> float:
     """Micro-, Macro- (over gold labels) or example F1 of predicted sets, or their mean."""
     right, predicted = pair(gold, found)
@@ -150,4 +198,4 @@ def score_sets(gold: Any, found: NDArray[np.bool_], metric: str) -> float:
     return float(np.nan_to_num(single(scores, metric)))
 
 
-__all__ = ["TUNES", "best_thresholds", "score_sets", "scutfbr", "tuned"]
+__all__ = ["TUNES", "best_thresholds", "candidates", "curve_of", "f1_curves", "score_sets", "scutfbr", "tuned"]
