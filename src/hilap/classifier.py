@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 BLOCK = 256  # documents decoded at a time
+MOST_KEPT = 20_000  # documents that are kept encoded while biases are tried on them
+Ready = tuple[Seen, Documents, int]
 DEFAULT_ENCODERS = {"features": "mlp", "texts": "tfidf"}
 
 
@@ -584,29 +586,45 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return examples_of(X, None, self.taxonomy_)
 
     def documents(
-        self, examples: Examples, honest: torch.Tensor | None = None
-    ) -> Iterator[tuple[Seen, Documents, int]]:
+        self, examples: Examples, honest: torch.Tensor | None = None, ready: Iterable[Ready] | None = None
+    ) -> Iterator[Ready]:
         """Blocks of documents as the network sees them, ready for walking, and how many of the rows are real.
 
         `honest` (n, L) are flat logits to take instead of the network's of `examples`, where it has learned from the
-        documents.
+        documents. `ready` are the blocks without a bias, where they are known already.
         """
         self._check_fitted()
         bias = self._bias(self.decode_)
         with evaluating(self.network_) as network:
-            n = len(examples) if honest is None else len(honest)
-            for start in range(0, n, BLOCK):
-                rows = np.arange(start, min(start + BLOCK, n))
-                filled = np.resize(np.arange(len(rows)), len(rows) + -len(rows) % ROWS)
-                if honest is None:
-                    seen = network.see(network.prepare(examples.take(rows)).batch(filled))
-                else:
-                    seen = Seen(None, honest[rows[filled]])
-                yield seen, network.documents(seen, bias), len(rows)
+            for seen, halves, n in self._ready(examples, honest) if ready is None else ready:
+                yield seen, network.biased(halves, seen, bias), n
 
-    def _sets(self, examples: Examples, honest: torch.Tensor | None = None) -> sparse.csr_array:
+    def _ready(self, examples: Examples, honest: torch.Tensor | None) -> Iterator[Ready]:
+        """The same blocks without a bias; in evaluation mode, which the caller sees to."""
+        network = self.network_
+        n = len(examples) if honest is None else len(honest)
+        for start in range(0, n, BLOCK):
+            rows = np.arange(start, min(start + BLOCK, n))
+            filled = np.resize(np.arange(len(rows)), len(rows) + -len(rows) % ROWS)
+            if honest is None:
+                seen = network.see(network.prepare(examples.take(rows)).batch(filled))
+            else:
+                whole = len(filled) == len(rows)  # then no copy is made
+                seen = Seen(None, honest[start : start + BLOCK] if whole else honest[rows[filled]])
+            yield seen, network.halves(seen), len(rows)
+
+    def _kept(self, examples: Examples, honest: torch.Tensor | None) -> list[Ready] | None:
+        """Blocks to try several biases or thresholds on; None where they would be too many to keep."""
+        if (len(examples) if honest is None else len(honest)) > MOST_KEPT:
+            return None
+        with evaluating(self.network_):
+            return list(self._ready(examples, honest))
+
+    def _sets(
+        self, examples: Examples, honest: torch.Tensor | None = None, ready: Iterable[Ready] | None = None
+    ) -> sparse.csr_array:
         """(n, L) the predicted sets."""
-        blocks = (self._placed(seen, documents)[:n] for seen, documents, n in self.documents(examples, honest))
+        blocks = (self._placed(seen, documents)[:n] for seen, documents, n in self.documents(examples, honest, ready))
         return _indicator(blocks, len(self.taxonomy_))
 
     def _placed(self, seen: Any, documents: Any) -> torch.Tensor:
@@ -671,19 +689,21 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.train_settings_.variant == "flat":
             return decode.but(threshold=best_threshold(labels, self._marginals(valid, honest), metric)[0])
         if self.train_settings_.variant == "sl":
-            scores = {}
+            scores, kept = {}, self._kept(valid, honest)
             for threshold in THRESHOLDS:
                 self.decode_ = decode.but(threshold=threshold)
-                scores[threshold] = score_sets(labels, self._sets(valid, honest), metric)["select"]
+                scores[threshold] = score_sets(labels, self._sets(valid, honest, kept), metric)["select"]
             return decode.but(threshold=max(scores, key=scores.__getitem__))
 
         def biased(bias: decoding.StopBias) -> DecodeSettings:
             values = (bias.constant, bias.prior, bias.level, bias.count)
             return decode.but(**dict(zip(BIASES, values, strict=True)))
 
+        kept = self._kept(valid, honest)
+
         def sets(bias: decoding.StopBias) -> sparse.csr_array:
             self.decode_ = biased(bias)
-            return self._sets(valid, honest)
+            return self._sets(valid, honest, kept)
 
         without = () if self.policy_settings_.residual else ("count",)
         grids = {part: values for part, values in decoding.COARSE.items() if part not in without}

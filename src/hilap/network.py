@@ -18,7 +18,7 @@ training documents, so their scores of these are honest, and the mean of all of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -153,6 +153,10 @@ class Network(nn.Module):
 
     def documents(self, seen: Seen, bias: Tensor | None = None) -> Documents:
         """The batch ready for walking."""
+        return self.biased(self.halves(seen), seen, bias)
+
+    def halves(self, seen: Seen) -> Documents:
+        """What of it no bias changes: who tries several biases computes it once, and `biased` for each."""
         if self.tie is not None:
             self.tie.renew(self.policy, self._called() if seen.labels is None else seen.labels)
         if self.sees == "document":
@@ -161,9 +165,12 @@ class Network(nn.Module):
             state = (self._of_scores(seen.flat) - self.seen_mean) / self.seen_scale
         if state is None:
             raise SettingError("a policy that sees document vectors needs them; use sees='flat' with cross-fitting")
-        if self.lifting is None:
-            return self.policy.documents(self.dropout(state), seen.flat, bias)
-        return self.policy.documents(self.dropout(state), *self._lifted(seen.flat, bias))
+        return self.policy.documents(self.dropout(state))
+
+    def biased(self, documents: Documents, seen: Seen, bias: Tensor | None) -> Documents:
+        """The batch ready for walking, from its halves."""
+        flat, rest = self._lifted(seen.flat, bias)
+        return replace(documents, flat=flat if self.policy.residual else None, bias=rest)
 
     def _lifted(self, flat: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Flat logits with parents lifted to their children, biases of labels counted in, and what is left of these."""

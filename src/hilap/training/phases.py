@@ -8,7 +8,7 @@ reinforced  HiLAP (Sections 2.2 and 3.2): O_RL + alpha O_SL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ from hilap.label_text import label_texts
 from hilap.metrics import flat as flat_metrics
 from hilap.metrics.single import single
 from hilap.network import Network, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
-from hilap.policy import imitation_loss, sampler
+from hilap.policy import Documents, imitation_loss, sampler
 from hilap.rewards import mixed
 from hilap.settings import TrainSettings
 from hilap.taxonomy import Taxonomy
@@ -377,32 +377,44 @@ def _judge(run: Run, sets: Callable[[Network, Seen], Tensor]) -> dict[str, float
 
 def _judge_walk(run: Run) -> dict[str, float]:
     """Scores of the greedy walk; where the stop bias will be tuned, with a roughly tuned one."""
+    labels, honest = run.tuning()
     if run.tune is None:
-        return score_sets(run.valid.labels, _walked(run, run.bias)[: len(run.valid)], run.settings.select)
+        walked = _walked(run, _ready(run, labels.shape[0], honest), run.bias)
+        return score_sets(run.valid.labels, walked[: len(run.valid)], run.settings.select)
     found: dict[StopBias, NDArray[np.bool_]] = {}
+    few = labels.shape[0] <= MOST_TUNED
+    kept = list(_ready(run, labels.shape[0], honest)) if few else None
 
     def sets(bias: StopBias) -> NDArray[np.bool_]:
-        found[bias] = _walked(run, bias)
+        found[bias] = _walked(run, _ready(run, labels.shape[0], honest) if kept is None else kept, bias)
         return found[bias]
 
     grids = ROUGH_RESIDUAL if run.network.policy.residual else ROUGH
-    best = tune_stop_bias(sets, run.tuning()[0], metric=run.tune, grids=grids, refinements=0).bias
+    best = tune_stop_bias(sets, labels, metric=run.tune, grids=grids, refinements=0).bias
     scores = score_sets(run.valid.labels, found[best][: len(run.valid)], run.settings.select)
     return {**scores, "stop_bias": best.constant, "prior_bias": best.prior, "count_bias": best.count}
 
 
-def _walked(run: Run, bias: StopBias) -> NDArray[np.bool_]:
-    """(n, L) the sets of greedy walks of the documents that biases are tuned on."""
+def _ready(run: Run, n: int, honest: Tensor | None) -> Iterator[tuple[Seen, Documents]]:
+    """The documents that biases are tuned on, block after block: what of them no bias changes."""
+    for rows in _blocks(n):
+        with evaluating(run.network) as network:
+            seen = run.see_valid(rows) if honest is None else Seen(None, honest[rows[0] : rows[-1] + 1])
+            ready = seen, network.halves(seen)
+        yield ready
+
+
+def _walked(run: Run, ready: Iterable[tuple[Seen, Documents]], bias: StopBias) -> NDArray[np.bool_]:
+    """(n, L) the sets of greedy walks of these documents with a bias."""
     added = None
     if bias != StopBias():
         shortfall = run.network.shortfall.numpy()
         added = bias.vector(run.taxonomy, run.train.label_counts(), len(run.train), shortfall)
-    labels, honest = run.tuning()
     found = []
     with evaluating(run.network) as network:
-        for rows in _blocks(labels.shape[0]):
-            seen = run.see_valid(rows) if honest is None else Seen(None, honest[rows])
-            found.append(decode(network.policy, network.documents(seen, added), max_steps=run.max_steps).placed)
+        for seen, halves in ready:
+            documents = network.biased(halves, seen, added)
+            found.append(decode(network.policy, documents, max_steps=run.max_steps).placed)
     return torch.cat(found).numpy()
 
 
