@@ -79,7 +79,10 @@ def settings_of(method: str, name: str, changes: list[str]) -> dict[str, Any]:
 
 def _changed(settings: dict[str, Any], keys: list[str], value: Any) -> dict[str, Any]:
     """With another value; `encoder_options.dropout` is one in a table, whose others stay."""
-    inner = value if len(keys) == 1 else _changed(settings.get(keys[0], {}), keys[1:], value)
+    table = settings.get(keys[0], {})
+    if len(keys) > 1 and not isinstance(table, dict):
+        raise SystemExit(f"{keys[0]} is no table of options but {table!r}; change it as a whole: {keys[0]}=VALUE")
+    inner = value if len(keys) == 1 else _changed(table, keys[1:], value)
     return {**settings, keys[0]: inner}
 
 

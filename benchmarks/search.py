@@ -1,17 +1,19 @@
 """Search settings on validation documents: `python benchmarks/search.py --set funcat --method hilap --minutes 60`.
 
-`spaces.toml` says what may be changed. Every method gets the same processor time, as many trials as fit into it, and
-the same way of searching (optuna's TPE); its first trial is the settings as they are. A trial is judged by the mean of
-Micro-F1, Macro-F1 and EBF on the validation split, which also chose its epochs and thresholds: the best of many is a
-lucky one, so what it is worth is for other seeds and, once, for the test split to say (`run.py`). The test split is
-never opened here. Trials are kept in `searches/<set>/<method>.json`: a search that was ended goes on from there, and a
-trial that failed is one of them. Needs the extra `bench`.
+`spaces.toml` says what may be changed. Every method gets the same processor time, as many trials as are likely to fit
+into it, and the same way of searching (optuna's TPE); its first trial is the settings as they are. A trial is judged by
+the mean of Micro-F1, Macro-F1 and EBF on the validation split, which also chose its epochs and thresholds: the best of
+many is a lucky one, so what it is worth is for other seeds and, once, for the test split to say (`run.py`). The test
+split is never opened here. Trials are kept in `searches/<set>/<method>.json`: a search that was ended goes on from
+there, and a trial that failed is one of them; with another seed or other settings it has to be another file. Needs the
+extra `bench`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from run import DATA, HERE, HilapError, code_hash, methods, run, tomllib, writing
+from run import DATA, HERE, HilapError, code_hash, methods, run, settings_of, tomllib, writing
 
 from hilap.errors import SettingError, require
 
@@ -37,6 +39,7 @@ class Trial:
     scores: Params | None  # None: it failed
     cpu_seconds: float
     error: str | None = None
+    code: str = ""  # the version of the program that made it
 
     @property
     def score(self) -> float | None:
@@ -94,24 +97,37 @@ def search(
     Parameters
     ----------
     judge
-        Changes of settings -> scores on validation documents. `HilapError` makes a failed trial.
+        Changes of settings -> scores on validation documents. What it raises makes a failed trial.
     keep
         Called after every trial with all of them.
     """
     study = _study(ranges, trials, seed)
-    while not trials or sum(trial.cpu_seconds for trial in trials) < seconds:
+    while _one_more(trials, seconds):
         asked = study.ask(_distributions(ranges)) if trials else None
         changes = {} if asked is None else {key: _found(asked.params[key], ranges[key]) for key in ranges}
-        began = clock()
-        try:
-            scores, error = {name: float(judge(changes)[name]) for name in SCORES}, None
-        except HilapError as fault:
-            scores, error = None, str(fault)
-        trials = [*trials, Trial(changes, scores, clock() - began, error)]
+        code, began = code_hash(), clock()
+        scores, error = _judged(judge, changes)
+        trials = [*trials, Trial(changes, scores, clock() - began, error, code)]
         if asked is not None:
             _tell(study, asked, trials[-1].score)
         keep(trials)
     return trials
+
+
+def _one_more(trials: list[Trial], seconds: float) -> bool:
+    """Whether another trial is likely to fit into the time: the mean of those so far does."""
+    spent = sum(trial.cpu_seconds for trial in trials)
+    return not trials or spent + spent / len(trials) <= seconds
+
+
+def _judged(judge: Callable[[Params], Scores], changes: Params) -> tuple[Params | None, str | None]:
+    """Its scores, or why there are none."""
+    try:
+        found = judge(changes)
+    except Exception as fault:  # whatever it is, the other trials are worth having
+        return None, f"{type(fault).__name__}: {fault}"
+    scores = {name: float(found[name]) for name in SCORES}
+    return (scores, None) if all(map(math.isfinite, scores.values())) else (None, f"not a number: {scores}")
 
 
 def best_of(trials: list[Trial]) -> Trial | None:
@@ -179,26 +195,32 @@ def _found(value: Any, given: Params) -> Any:
 # -- the file ---------------------------------------------------------------------------------------------------------
 
 
-def read_trials(path: Path) -> list[Trial]:
-    """The trials of a search; none where there is no file."""
+def read_trials(path: Path, of: Mapping[str, Any]) -> list[Trial]:
+    """The trials of a search; none where there is no file. `of`: what must be the same, such as the seed."""
     if not path.exists():
         return []
     try:
-        return [
-            Trial(dict(one["changes"]), one["scores"], float(one["cpu_seconds"]), one.get("error"))
-            for one in json.loads(path.read_text(encoding="utf-8"))["trials"]
+        content = json.loads(path.read_text(encoding="utf-8"))
+        trials = [
+            Trial(dict(one["changes"]), one["scores"], float(one["cpu_seconds"]), one["error"], one["code"])
+            for one in content["trials"]
         ]
     except (ValueError, KeyError, TypeError) as fault:
         raise SettingError(f"{path}: this is no file of a search ({fault!r}); move it away to begin anew") from None
+    for key, value in of.items():
+        if content.get(key) != value:
+            raise SettingError(
+                f"{path}: it was searched with {key} {content.get(key)!r}, now it is {value!r}, and trials of both "
+                "cannot be compared; move it away to begin anew, or name another folder with --out"
+            )
+    return trials
 
 
-def write_trials(path: Path, name: str, method: str, trials: list[Trial]) -> None:
-    """All trials, best first named."""
+def write_trials(path: Path, of: Mapping[str, Any], trials: list[Trial]) -> None:
+    """All trials, the best named first."""
     best = best_of(trials)
     content = {
-        "set": name,
-        "method": method,
-        "code": code_hash(),
+        **of,
         "cpu_seconds": round(sum(trial.cpu_seconds for trial in trials), 1),
         "best": None if best is None else {"changes": best.changes, "score": best.score},
         "trials": [vars(trial) for trial in trials],
@@ -233,6 +255,8 @@ def main() -> None:
     spaces = {method: space_of(method, chosen.set, tables) for method in chosen.method}
     for method, ranges in spaces.items():
         path = chosen.out / chosen.set / f"{method}.json"
+        plain = settings_of(method, chosen.set, [])
+        of = {"set": chosen.set, "method": method, "seed": chosen.seed, "settings": plain}
 
         def judge(changes: Params, method: str = method) -> Scores:
             listed = [change_of(key, value) for key, value in changes.items()]
@@ -240,11 +264,11 @@ def main() -> None:
             scores: Scores = run(chosen.set, method, chosen.seed, changes=listed, **options)["valid"]
             return scores
 
-        def keep(trials: list[Trial], path: Path = path, method: str = method) -> None:
-            write_trials(path, chosen.set, method, trials)
+        def keep(trials: list[Trial], path: Path = path, of: Params = of, method: str = method) -> None:
+            write_trials(path, of, trials)
             print(f"{chosen.set} {method} {shown(trials[-1], len(trials), trials[0])}", flush=True)
 
-        found = search(ranges, judge, read_trials(path), seconds=60 * chosen.minutes, seed=chosen.seed, keep=keep)
+        found = search(ranges, judge, read_trials(path, of), seconds=60 * chosen.minutes, seed=chosen.seed, keep=keep)
         best = best_of(found)
         if best is not None:
             print(f"{chosen.set} {method}: best of {len(found)} is {shown(best, found.index(best) + 1, found[0])}")

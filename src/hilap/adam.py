@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 if TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT
@@ -43,7 +44,7 @@ def rows_of(weight: Tensor, rows: Tensor) -> Tensor:
 
     Within `gradients_by_rows` their gradient reaches the weight as those rows, on the CPU; else with all rows.
     """
-    if not _BY_ROWS.get() or weight.device.type != "cpu":
+    if not _BY_ROWS.get() or weight.device.type != "cpu" or weight.dtype not in (torch.float32, torch.float64):
         return F.embedding(rows, weight)
     taken: Tensor = _Rows.apply(weight, rows)  # type: ignore[no-untyped-call]
     return taken
@@ -57,9 +58,9 @@ class _Rows(torch.autograd.Function):
         return F.embedding(rows, weight)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (rows,) = ctx.saved_tensors
-        # Sorted and different, so there is nothing to add up: said, it is not looked for.
         at = rows.unsqueeze(0)
         return torch.sparse_coo_tensor(at, grads[0], ctx.shape, is_coalesced=True, check_invariants=False), None
 
@@ -80,7 +81,9 @@ class Adam(torch.optim.Adam):
         waiting: list[tuple[nn.Parameter, Tensor]] = []
         for group in self.param_groups:
             for weight in group["params"]:
-                if weight.grad is not None and weight.grad.is_sparse:
+                if weight.grad is not None and weight.grad.is_sparse and not weight.is_contiguous():
+                    weight.grad = weight.grad.to_dense()
+                elif weight.grad is not None and weight.grad.is_sparse:
                     waiting.append((weight, weight.grad))
                     self._move_rows(weight, weight.grad.coalesce(), group)
                     weight.grad = None  # for torch's step there is nothing left to do
@@ -108,17 +111,13 @@ class Adam(torch.optim.Adam):
 
 def clip(weights: Iterable[nn.Parameter], most: float) -> None:
     """Shrink the gradients of all weights together to a length of at most this, as torch's `clip_grad_norm_` does."""
-    found = []
-    for weight in weights:
-        if weight.grad is not None:
-            if weight.grad.is_sparse:
-                weight.grad = weight.grad.coalesce()
-            found.append(weight.grad.values() if weight.grad.is_sparse else weight.grad)
+    grads = ((weight, weight.grad) for weight in weights)
+    found = [(weight, grad.coalesce() if grad.is_sparse else grad) for weight, grad in grads if grad is not None]
     if found:
-        length = torch.stack([values.norm() for values in found]).norm()
-        share = (most / (length + 1e-6)).clamp_max(1.0)
-        for values in found:
-            values.mul_(share)
+        lengths = [(grad.values() if grad.is_sparse else grad).norm() for _, grad in found]
+        share = (most / (torch.stack(lengths).norm() + 1e-6)).clamp_max(1.0)
+        for weight, grad in found:  # rows may share their memory with other rows: they are not changed in place
+            weight.grad = grad * share if grad.is_sparse else grad.mul_(share)
 
 
 def _adam_rows() -> Callable[..., None]:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 BLOCK = 256  # documents decoded at a time
-MOST_KEPT = 20_000  # documents that are kept encoded while biases are tried on them
 Ready = tuple[Seen, Documents, int]
 DEFAULT_ENCODERS = {"features": "mlp", "texts": "tfidf"}
 
@@ -615,10 +614,11 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _kept(self, examples: Examples, honest: torch.Tensor | None) -> list[Ready] | None:
         """Blocks to try several biases or thresholds on; None where they would be too many to keep."""
-        if (len(examples) if honest is None else len(honest)) > MOST_KEPT:
+        if not self.network_.keeps(len(examples) if honest is None else len(honest)):
             return None
-        with evaluating(self.network_):
-            return list(self._ready(examples, honest))
+        with evaluating(self.network_) as network:
+            ready = self._ready(examples, honest)
+            return [(network.trimmed(seen), halves, n) for seen, halves, n in ready]
 
     def _sets(
         self, examples: Examples, honest: torch.Tensor | None = None, ready: Iterable[Ready] | None = None

@@ -36,6 +36,8 @@ from hilap.settings import PolicySettings
 from hilap.taxonomy import Taxonomy
 from hilap.wide import Both, BothRows, Wide
 
+MOST_KEPT = 25_000_000  # numbers of documents that are held while biases are tried on them: 100 MB
+
 
 class Member(nn.Module):
     """One encoder with its flat head."""
@@ -166,6 +168,19 @@ class Network(nn.Module):
         if state is None:
             raise SettingError("a policy that sees document vectors needs them; use sees='flat' with cross-fitting")
         return self.policy.documents(self.dropout(state))
+
+    def keeps(self, n: int) -> bool:
+        """Whether what `kept` leaves of so many documents is little enough to be held while biases are tried."""
+        return n * (self.policy.of_document.out_features + self.policy.n_labels) <= MOST_KEPT
+
+    def kept(self, seen: Seen) -> tuple[Seen, Documents]:
+        """What of a batch is needed to try biases on it: its halves and its flat logits."""
+        return self.trimmed(seen), self.halves(seen)
+
+    @staticmethod
+    def trimmed(seen: Seen) -> Seen:
+        """Without document vectors, which are wide, and which nothing asks for once there are halves."""
+        return replace(seen, embeddings=None)
 
     def biased(self, documents: Documents, seen: Seen, bias: Tensor | None) -> Documents:
         """The batch ready for walking, from its halves."""

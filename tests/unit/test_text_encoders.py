@@ -297,3 +297,24 @@ def test_a_model_that_asks_for_too_much_memory_is_refused(name, settings):
 
 def test_every_text_encoder_is_described():
     assert all(set(kind.PRESETS) == {"paper", "light"} for kind in TextEncoder.__subclasses__())
+
+
+@pytest.mark.parametrize("name", ["textcnn", "han", "bowcnn"])
+def test_half_precision_works_too_without_the_compiled_loops(name):
+    examples = documents(["beer and rum. A bar.", "", "law"])
+    encoder = (
+        make(name, preset="light").fit(examples, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16).eval()
+    )
+    batch = encoder.prepare(examples).batch(np.arange(3))
+    encoder(batch).sum().backward()
+    with torch.no_grad():
+        assert encoder(batch).isfinite().all()
+
+
+def test_what_is_not_a_number_is_not_lost_in_the_highest_answer():
+    examples = documents(["beer and rum", "law"])
+    encoder = make("textcnn", preset="light").fit(examples, generator=torch.Generator().manual_seed(0)).eval()
+    with torch.no_grad():
+        encoder.word_vectors.weight[2:4] = torch.nan
+    batch = encoder.prepare(examples).batch(np.arange(2))
+    assert encoder(batch).isnan().any()

@@ -615,6 +615,17 @@ def test_modes_are_restored_so_that_dropout_is_on_in_every_epoch(monkeypatch):
     assert modes.count((True, True)) == 3 * 3  # three batches in each of three epochs, one encoding a batch
 
 
+@pytest.mark.parametrize("kind", [{}, {"variant": "sl"}, {"preset": "residual", "flat_epochs": 2}])
+def test_holding_documents_while_biases_are_tried_changes_nothing(kind, monkeypatch):
+    settings = {**SMALL, "supervised_epochs": 1, "reinforced_epochs": 1, "tune": "mean", **kind}
+    held = HiLAPClassifier(**settings).fit(examples(), valid=examples(1))
+    monkeypatch.setattr("hilap.network.MOST_KEPT", 0)
+    anew = HiLAPClassifier(**settings).fit(examples(), valid=examples(1))
+    assert held.decode_ == anew.decode_
+    assert [record.get("select") for record in held.history_] == [record.get("select") for record in anew.history_]
+    assert np.array_equal(held.predict_proba(examples(2)), anew.predict_proba(examples(2)))
+
+
 def test_the_best_threshold_is_found_by_trying_them():
     gold = TREE.encode([["a"], ["d"], []])
     chances = np.array([[0.35, 0, 0, 0.2], [0.2, 0, 0, 0.33], [0.3, 0, 0, 0.1]])

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from typing_extensions import Self
 
+    from hilap.baselines.levels import Levels
+
 REPAIRS = (None, "add", "drop")
 FOLDS = 3  # of the two nested cross-validations of SCutFBR
 
@@ -340,10 +342,17 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         if self.repair is None:
             return values
+        return self._levels.highest(values) if self.repair == "add" else self._levels.lowest(values)
+
+    @property
+    def _levels(self) -> Levels:
+        """The edges of the taxonomy level by level; kept, because on thousands of labels it takes milliseconds."""
         from hilap.baselines.levels import Levels
 
-        levels = Levels(self.taxonomy_)
-        return levels.highest(values) if self.repair == "add" else levels.lowest(values)
+        known: tuple[Taxonomy, Levels] | None = self.__dict__.get("_known_levels")
+        if known is None or known[0] is not self.taxonomy_:
+            known = self._known_levels = (self.taxonomy_, Levels(self.taxonomy_))
+        return known[1]
 
 
 def _is_number(value: object) -> bool:

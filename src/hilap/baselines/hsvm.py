@@ -146,9 +146,7 @@ class HSVM(LinearBaseline):
         return consistent(self.taxonomy_, super()._scores(examples))
 
     def _repaired(self, values: NDArray[Any]) -> NDArray[Any]:
-        from hilap.baselines.levels import Levels
-
-        return Levels(self.taxonomy_).lowest(values)
+        return self._levels.lowest(values)
 
 
 __all__ = ["HSVM"]

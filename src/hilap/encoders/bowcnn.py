@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from hilap.encoders.base import Json, check_share
 from hilap.encoders.ragged import arrays, ends, loops_run
@@ -104,7 +105,7 @@ class BowCNN(TextEncoder):
         """(B, dim) what the pools keep: all filters of the first pool, then of the second; the first size first."""
         self.check_fitted()
         tokens = batch.tokens.masked_fill(batch.tokens == UNKNOWN, PADDING)
-        of_sizes = self._slid if loops_run(tokens) else self._summed
+        of_sizes = self._slid if loops_run(self.weights[0]) else self._summed
         vectors: Tensor = self.dropout(torch.cat(of_sizes(tokens, batch.starts), dim=1))
         return vectors
 
@@ -185,6 +186,7 @@ class _Slide(torch.autograd.Function):
         return found
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         from hilap.encoders.sliding import gradient_of_regions
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from hilap.encoders.text import empty_weight
 from hilap.products import ROWS, linear
@@ -30,9 +31,9 @@ def ends(lengths: Tensor) -> Tensor:
     return F.pad(lengths.cumsum(0), (1, 0))
 
 
-def loops_run(tensor: Tensor) -> bool:
-    """Whether compiled loops can work on it: they know the CPU alone."""
-    return tensor.device.type == "cpu"
+def loops_run(weight: Tensor) -> bool:
+    """Whether compiled loops can work with a weight: they know the CPU alone, and no half precision."""
+    return weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.float64)
 
 
 def arrays(*tensors: Tensor) -> list[Any]:
@@ -100,7 +101,7 @@ class RaggedGRU(nn.Module):
         """(M, 2H) the states at the (M, N) vectors of rows of these lengths, none of them 0."""
         if not len(vectors):
             return vectors.new_zeros(0, 2 * self.cell.hidden_size)
-        if loops_run(vectors):
+        if loops_run(next(self.cell.parameters())):
             return torch.cat([self._looped(vectors, ends(lengths), backward) for backward in (False, True)], dim=1)
         order, sizes = packed_order(lengths)
         states: Tensor = self.cell(nn.utils.rnn.PackedSequence(vectors[order], sizes))[0].data
@@ -112,7 +113,8 @@ class RaggedGRU(nn.Module):
         names = [f"{kind}{ending}" for kind in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")]
         from_input, input_bias, from_state, state_bias = (getattr(self.cell, name) for name in names)
         inputs = steady_linear(vectors, from_input, input_bias)
-        states: Tensor = _States.apply(inputs, from_state, state_bias, starts, backward)  # type: ignore[no-untyped-call]
+        how = (starts, backward, torch.is_grad_enabled())
+        states: Tensor = _States.apply(inputs, from_state, state_bias, *how)  # type: ignore[no-untyped-call]
         return states
 
 
@@ -120,12 +122,14 @@ class _States(torch.autograd.Function):
     """(M, H) the states of a GRU in one direction: `hilap.encoders.recurrent` as torch wants it."""
 
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, starts: Tensor, backward: bool) -> Tensor:
+    def forward(
+        ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, starts: Tensor, backward: bool, learning: bool
+    ) -> Tensor:
         from hilap.encoders.recurrent import WIDTH, states_of_rows
 
         hidden = weight.shape[1]
         states = inputs.new_empty(len(inputs), hidden)
-        gates = inputs.new_empty(len(inputs) if any(ctx.needs_input_grad) else 0, 4 * hidden)
+        gates = inputs.new_empty(len(inputs) if learning else 0, 4 * hidden)
         turned, constant = (F.pad(part, (0, -len(weight) % WIDTH)) for part in (weight.T, bias))
         given, turned, constant, rows, found, noted = arrays(inputs, turned, constant, starts, states, gates)
         states_of_rows(given, turned, constant, rows, backward, found, noted)
@@ -134,6 +138,7 @@ class _States(torch.autograd.Function):
         return states
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         from hilap.encoders.recurrent import WIDTH, gradient_of_rows
 
@@ -143,7 +148,7 @@ class _States(torch.autograd.Function):
         padded = F.pad(weight, (0, -weight.shape[1] % WIDTH))
         grad, known, rows, *rest = arrays(grads[0], padded, starts, states, gates, of_inputs, of_added, befores)
         gradient_of_rows(grad, known, rows, ctx.reads_backward, *rest)
-        return of_inputs, of_added.T @ befores, of_added.sum(0), None, None
+        return of_inputs, of_added.T @ befores, of_added.sum(0), None, None, None
 
 
 def packed_order(lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from hilap.encoders.base import Json, check_share
 from hilap.encoders.ragged import arrays, loops_run, steady_linear
@@ -117,7 +118,7 @@ class TextCNN(TextEncoder):
         if not torch.is_grad_enabled():
             answers = self._predicting(batch)
         else:
-            answers = self._looped(batch) if loops_run(batch.tokens) else self._learning(batch)
+            answers = self._looped(batch) if loops_run(self.word_vectors.weight) else self._learning(batch)
         highest: Tensor = self.dropout(F.relu(answers + torch.cat([*self.biases])))
         return highest
 
@@ -234,6 +235,7 @@ class _Highest(torch.autograd.Function):
         return torch.cat(highest, dim=1)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         from hilap.encoders.windows import gradient_of_answers
 

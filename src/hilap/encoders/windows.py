@@ -40,7 +40,7 @@ def _add(total: Floats, rows: Floats, row: int) -> None:
 @compiled
 def _keep_highest(highest: Floats, where: Places, d: int, total: Floats, window: int) -> None:
     for f in range(len(total)):
-        higher = total[f] > highest[d, f]
+        higher = total[f] > highest[d, f] or total[f] != total[f]  # what is not a number must not get lost
         highest[d, f] = total[f] if higher else highest[d, f]
         where[d, f] = window if higher else where[d, f]
 

@@ -382,8 +382,10 @@ def _judge_walk(run: Run) -> dict[str, float]:
         walked = _walked(run, _ready(run, labels.shape[0], honest), run.bias)
         return score_sets(run.valid.labels, walked[: len(run.valid)], run.settings.select)
     found: dict[StopBias, NDArray[np.bool_]] = {}
-    few = labels.shape[0] <= MOST_TUNED
-    kept = list(_ready(run, labels.shape[0], honest)) if few else None
+    kept = None
+    if run.network.keeps(labels.shape[0]):
+        with evaluating(run.network):
+            kept = list(_ready(run, labels.shape[0], honest))
 
     def sets(bias: StopBias) -> NDArray[np.bool_]:
         found[bias] = _walked(run, _ready(run, labels.shape[0], honest) if kept is None else kept, bias)
@@ -396,12 +398,13 @@ def _judge_walk(run: Run) -> dict[str, float]:
 
 
 def _ready(run: Run, n: int, honest: Tensor | None) -> Iterator[tuple[Seen, Documents]]:
-    """The documents that biases are tuned on, block after block: what of them no bias changes."""
+    """The documents that biases are tuned on, block after block: what of them no bias changes.
+
+    In evaluation mode, which the caller sees to: leaving it after each block would encode tied label texts for each.
+    """
     for rows in _blocks(n):
-        with evaluating(run.network) as network:
-            seen = run.see_valid(rows) if honest is None else Seen(None, honest[rows[0] : rows[-1] + 1])
-            ready = seen, network.halves(seen)
-        yield ready
+        seen = run.see_valid(rows) if honest is None else Seen(None, honest[rows[0] : rows[-1] + 1])
+        yield run.network.kept(seen)
 
 
 def _walked(run: Run, ready: Iterable[tuple[Seen, Documents]], bias: StopBias) -> NDArray[np.bool_]:
