@@ -135,7 +135,7 @@ class TextCNN(TextEncoder):
     def _learning(self, batch: TokenBatch) -> Tensor:
         """The same on any device: one product of all windows with all filters of a span."""
         tokens, shapes, back = self._by_length(batch, self._chosen["filters"])
-        vectors = F.embedding(tokens, self.word_vectors.weight, padding_idx=PADDING)  # (M + 1, D)
+        vectors = F.pad(F.embedding(batch.tokens, self.word_vectors.weight), (0, 0, 0, 1))  # (M + 1, D) nothing is zero
         found = []
         for shape in shapes:
             answers = []
@@ -156,6 +156,7 @@ class TextCNN(TextEncoder):
         tokens, shapes, back = self._by_length(batch, min(_GROUP, self._chosen["filters"]))
         used, names = torch.unique(tokens, return_inverse=True)
         vectors = F.embedding(used, self.word_vectors.weight)
+        vectors[0] = 0  # nothing, which is always among the words and the first of them
         found = []
         for span, weight in zip(self._chosen["kernels"], self.weights, strict=True):
             rows = [names[_windows(*shape, span, nothing=len(tokens) - 1)] for shape in shapes]
