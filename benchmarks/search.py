@@ -26,6 +26,7 @@ from run import DATA, HERE, HilapError, code_hash, methods, run, settings_of, to
 from hilap.errors import SettingError, require
 
 SPACES, SEARCHES = HERE / "spaces.toml", HERE / "searches"
+MOST_FAILED = 20  # trials one after the other, which end a search
 SCORES = ("micro_f1", "macro_f1", "example_f1")
 Params = dict[str, Any]
 Scores = Mapping[str, float]
@@ -97,7 +98,8 @@ def search(
     Parameters
     ----------
     judge
-        Changes of settings -> scores on validation documents. What it raises makes a failed trial.
+        Changes of settings -> scores on validation documents. What it raises makes a failed trial; where the settings
+        as they are fail, or twenty trials one after the other, the search ends.
     keep
         Called after every trial with all of them.
     """
@@ -107,6 +109,8 @@ def search(
         changes = {} if asked is None else {key: _found(asked.params[key], ranges[key]) for key in ranges}
         code, began = code_hash(), clock()
         scores, error = _judged(judge, changes)
+        if scores is None and not trials:  # not a matter of what is tried: all others would fail too, at no cost
+            raise SettingError(f"the settings as they are cannot be judged, so there is nothing to search: {error}")
         trials = [*trials, Trial(changes, scores, clock() - began, error, code)]
         if asked is not None:
             _tell(study, asked, trials[-1].score)
@@ -116,6 +120,8 @@ def search(
 
 def _one_more(trials: list[Trial], seconds: float) -> bool:
     """Whether another trial is likely to fit into the time: the mean of those so far does."""
+    if len(trials) > MOST_FAILED and all(trial.scores is None for trial in trials[-MOST_FAILED:]):
+        return False  # what fails costs next to nothing: the time would never be spent
     spent = sum(trial.cpu_seconds for trial in trials)
     return not trials or spent + spent / len(trials) <= seconds
 

@@ -16,15 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 if TYPE_CHECKING:
     from torch.optim.optimizer import ParamsT
-
-Floats = NDArray[Any]
-
 
 _BY_ROWS: ContextVar[bool] = ContextVar("gradients by rows", default=False)
 
@@ -93,6 +89,8 @@ class Adam(torch.optim.Adam):
         return loss
 
     def _move_rows(self, weight: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        from hilap.moments import adam_rows  # where it is used: numba takes a moment to load
+
         state = self.state[weight]
         if not state:
             state["step"] = torch.zeros((), dtype=torch.float32)
@@ -101,12 +99,11 @@ class Adam(torch.optim.Adam):
         step, (first, second) = state["step"].item(), group["betas"]
         rate, per_root = group["lr"] / (1 - first**step), (1 - second**step) ** -0.5
         constants = [rate, first, second, per_root, group["eps"], group["weight_decay"]]
-        _adam_rows()(
-            *(part.detach().view(-1).numpy() for part in (weight, state["exp_avg"], state["exp_avg_sq"])),
-            grad.indices()[0].numpy(),
-            grad.values().contiguous().numpy(),
-            np.array(constants, dtype=grad.values().numpy().dtype),
+        moved, mean, square = (
+            part.detach().view(-1).numpy() for part in (weight, state["exp_avg"], state["exp_avg_sq"])
         )
+        rows, grads = grad.indices()[0].numpy(), grad.values().contiguous().numpy()
+        adam_rows(moved, mean, square, rows, grads, np.array(constants, dtype=grads.dtype))
 
 
 def clip(weights: Iterable[nn.Parameter], most: float) -> None:
@@ -118,13 +115,6 @@ def clip(weights: Iterable[nn.Parameter], most: float) -> None:
         share = (most / (torch.stack(lengths).norm() + 1e-6)).clamp_max(1.0)
         for weight, grad in found:  # rows may share their memory with other rows: they are not changed in place
             weight.grad = grad * share if grad.is_sparse else grad.mul_(share)
-
-
-def _adam_rows() -> Callable[..., None]:
-    """The compiled loop; compiled where it is used first, since numba takes a moment to load."""
-    from hilap.moments import adam_rows
-
-    return adam_rows
 
 
 __all__ = ["Adam", "clip", "gradients_by_rows", "rows_of"]

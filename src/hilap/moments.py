@@ -17,7 +17,7 @@ def _move(weight: Floats, mean: Floats, square: Floats, grad: Floats, constants:
     """Some numbers, in place; an empty gradient is one of zeros."""
     rate, first, second, per_root, small, decay = constants
     one = constants.dtype.type(1)  # a plain 1 would make doubles of all
-    if len(grad):
+    if len(grad):  # twice the same, so that the many rows without a gradient read none
         for i in range(len(weight)):
             here = grad[i] + decay * weight[i]
             mean[i] = first * mean[i] + (one - first) * here

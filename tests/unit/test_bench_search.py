@@ -99,6 +99,26 @@ def test_a_trial_that_fails_is_kept_and_the_search_goes_on(tmp_path):
     assert json.loads(path.read_text())["best"]["score"] == search.best_of(trials).score
 
 
+def test_settings_that_fail_as_they_are_end_the_search_at_once():
+    def judge(changes):
+        raise FileNotFoundError("there is no folder funcat")
+
+    with pytest.raises(
+        SettingError, match=r"as they are cannot be judged.*FileNotFoundError: there is no folder funcat"
+    ):
+        searched(judge=judge)
+
+
+def test_a_search_in_which_all_else_fails_at_no_cost_comes_to_an_end():
+    def judge(changes):
+        if changes:
+            raise SettingError("no")
+        return judged(changes)
+
+    trials = search.search(RANGES, judge, [], seconds=60, seed=0, keep=lambda trials: None, clock=lambda: 0.0)
+    assert len(trials) == 1 + search.MOST_FAILED
+
+
 def test_trials_of_other_ranges_do_no_harm():
     old = search.Trial({"x": 9.0, "rate": 0.01, "n": 3, "layers": [8]}, judged({"x": 9.0}), 10.0)
     other = search.Trial({"depth": 3}, judged({}), 10.0)
