@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from hilap import descent
-from hilap.baselines import closed_sets
+from hilap.baselines import closed_sets, linear
 from hilap.baselines.coupled import Coupled, solve_coupled
 from hilap.baselines.hr_svm import HRSVM
 from hilap.baselines.hsvm import HSVM
@@ -139,6 +139,28 @@ def test_a_sparse_product_is_scipys():
     found = np.ones((7, 5))
     descent.multiply(rows.data, rows.indices, rows.indptr, weight.data, weight.indices, weight.indptr, found)
     np.testing.assert_allclose(found, 1 + (rows @ weight.astype(np.float64)).toarray())
+
+
+@pytest.mark.parametrize("density", [0.05, 0.9])
+@pytest.mark.parametrize("passes", [1000, 1])
+def test_an_svm_is_the_same_however_it_is_solved(density, passes, monkeypatch):
+    """Sparse rows by coordinate descent, dense ones and those it does not end with by liblinear's Newton method."""
+    monkeypatch.setattr(linear, "PASSES", passes)
+    rng = np.random.default_rng([0, 7])
+    rows = sparse.random(300, 60, density, format="csr", random_state=rng)
+    scores = rows @ rng.normal(size=60)
+    target = scores > np.median(scores)
+    weights, offset = linear.solve_svm(rows, target, strength=0.7, tolerance=1e-7, seed=0)
+    oracle = LinearSVC(C=0.7, tol=1e-9, max_iter=100_000, dual=False).fit(rows, target)
+    np.testing.assert_allclose(weights, oracle.coef_[0], atol=1e-5)
+    assert offset == pytest.approx(oracle.intercept_[0], abs=1e-5)
+
+
+def test_sparse_rows_do_not_go_to_newtons_method(monkeypatch):
+    monkeypatch.setattr("sklearn.svm.LinearSVC", None)  # whoever calls it fails
+    rows = sparse.random(300, 60, 0.05, format="csr", random_state=np.random.default_rng([0, 8]))
+    weights, _ = linear.solve_svm(rows, np.arange(300) % 2 == 0, strength=1.0, tolerance=1e-4, seed=0)
+    assert weights.any()
 
 
 # -- consistent sets --------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hilap.taxonomy import Taxonomy
 
 
 class SVM(LinearBaseline):
-    """One linear SVM (squared hinge loss, liblinear) for each label.
+    """One linear SVM (squared hinge loss) for each label.
 
     Parameters
     ----------
