@@ -44,15 +44,18 @@ BASELINES = {
     "c-hmcnn": "C-HMCNN, tuned",
     "c-hmcnn-paper": "C-HMCNN as its authors train it, tuned",
     "hmcn": "HMCN-F, sum first, 0.5",
+    "hmcn-closed": "HMCN-F, sum first, 0.5, ancestors added",
     "hmcn-original": "HMCN-F, sigmoids first, 0.5",
+    "hmcn-authors": "HMCN-F as its authors have it, 0.5",
     "hmcn-tuned": "HMCN-F, sum first, tuned",
     "hr-dgcnn": "HR-DGCNN, tuned",
     "svm": "SVM, tuned",
-    "svm-zero": "SVM, margin above 0",
+    "svm-zero": "SVM as in the paper, margin above 0",
     "leaf-svm": "Leaf-SVM, tuned",
     "td-svm": "TD-SVM, tuned",
     "hsvm": "HSVM, tuned",
     "hr-svm": "HR-SVM, tuned",
+    "hr-svm-leaves": "HR-SVM as published, tuned",
     "hr-lr": "HR-LR, tuned",
     "clus-hmc": "Clus-HMC, one tree, tuned",
     "clus-hmc-ens": "Clus-HMC, 50 trees, tuned",
@@ -76,7 +79,7 @@ FRAMEWORKS = {
 }
 BASES = {  # base model -> framework -> method
     encoder: {framework: f"{encoder}-{framework}" for framework in FRAMEWORKS} for encoder in ENCODERS
-} | {"wide": {"flat-half": "svm-zero", "flat": "svm", "hilap": "hilap"}}
+} | {"wide": {"flat-half": "svm-zero", "flat": "svm", "flat-members": "hilap-flat-members", "hilap": "hilap"}}
 BASE_NAMES = ENCODERS | {"wide": "Linear SVMs, the recommended preset's wide part"}
 BASE_METHODS = {
     BASES[encoder][framework]: f"{name}, {words}"
@@ -90,6 +93,7 @@ NAMES = (
         "hilap-paper": "HiLAP, as in the paper",
         "hilap-quick": "HiLAP, quick",
     }
+    | {"hilap-flat-members": "Flat models of `hilap`, tuned"}
     | {method: name for method, name in ABLATION.items() if method != "hilap-paper"}
     | BASELINES
     | BASE_METHODS

@@ -43,6 +43,7 @@ from hilap.corpus.datasets import DATASETS, load, load_folder  # noqa: E402
 from hilap.errors import HilapError  # noqa: E402
 from hilap.files import writing  # noqa: E402
 from hilap.metrics import example, macro, micro  # noqa: E402
+from hilap.metrics.ranking import pooled_area  # noqa: E402
 from hilap.metrics.report import report  # noqa: E402
 
 if sys.version_info >= (3, 11):
@@ -258,6 +259,7 @@ def on_test(made: Any, parts: dict[str, Examples], found: dict[str, Any]) -> dic
     scores = made.predict_proba(test)
     result = report(test.labels, predicted, taxonomy, scores=scores, training=counts, macro="both", lca=False)
     flat = {key: _round(value) for key, value in result.scores.items()} | {"macro_labels": result.macro_labels}
+    flat["au_prc_interpolated"] = _round(pooled_area(test.labels, scores, "interpolated"))  # as Clus has it
     roots = [label for label in NAMESPACES if label in taxonomy]
     if roots:
         keep = np.setdiff1d(np.arange(len(taxonomy)), [taxonomy.index(label) for label in roots])
@@ -265,6 +267,8 @@ def on_test(made: Any, parts: dict[str, Examples], found: dict[str, Any]) -> dic
         rest = {"micro_f1": micro(gold, found_rest), "example_f1": example(gold, found_rest)}
         rest["macro_f1"] = macro(gold, found_rest, over="both", training=seen)
         flat |= {f"rootless_{key}": _round(value.f1) for key, value in rest.items()}
+        for key, curve in (("au_prc_pooled", "average_precision"), ("au_prc_interpolated", "interpolated")):
+            flat[f"rootless_{key}"] = _round(pooled_area(gold, scores[:, keep], curve))
     found["counts"] = counts_of(test.labels, predicted)
     found["counts"]["labels"] |= {"training": _text(counts), "level": _text(taxonomy.levels)}
     found |= curves_of(test.labels, scores)

@@ -1,4 +1,4 @@
-"""Sections of the page that set systems of one kind side by side: base models (Figure 3) and HMCN (Table 8)."""
+"""Sections of the page that set systems of one kind side by side: base models (Figure 3), HMCN (Table 8), areas."""
 
 from __future__ import annotations
 
@@ -12,25 +12,62 @@ from records import BASE_METHODS, BASE_NAMES, BASES, ENCODERS, FRAMEWORKS, SETS,
 from hilap.metrics.words import markdown_table
 
 PAPERS_OWN = tuple(ENCODERS)[:3]
-HMCN = {"hmcn-original": "HMCN (original)", "hmcn": "HMCN (ours)", "hmcn-tuned": None}  # method -> the paper's row
+HMCN = ("hmcn-authors", "hmcn-original", "hmcn", "hmcn-closed", "hmcn-tuned")
 Found = dict[str, Runs]  # framework -> its runs
 
 BASE_WORDS = """\
 The same base model under each framework, as in the paper's Figure 3. *Flat*: one network, one sigmoid a label, at 0.5
-as in the paper and with one threshold for all labels chosen on validation documents (*tuned*). HiLAP-SL has the paper's
-policy. *HiLAP* is the recommended preset: a policy on three cross-fitted networks of this base model, whose average is
-the row *flat, HiLAP's nets*; so what the networks' number does and what the policy does can be told apart. *HiLAP, the
-paper's policy* is trained on one network, word for word as in the paper. What they choose on validation documents
-(threshold, stop bias, epoch) is chosen for the same mean of the three scores. On arXiv, trove and MEDLINE the encoders
-are the light presets, for every framework alike; TextCNN and HAN read 128 words, and HAN, which hardly learns at the
-usual rates, learns at 0.01. *Linear SVMs* are no encoder but what the recommended preset stands on: its HiLAP is
-`hilap`, its flat models are the SVMs. Bold: the best for this base model."""
+as in the paper and with one threshold for all labels chosen on validation documents (*tuned*). HiLAP-SL has the
+paper's policy. *HiLAP* is the recommended preset: a policy on three cross-fitted networks of this base model, whose
+average is the row *flat, HiLAP's nets*; so what the networks' number does and what the policy does can be told apart.
+*HiLAP, the paper's policy* is trained on one network, word for word as in the paper. What they choose on validation
+documents (threshold, stop bias, epoch) is chosen for the same mean of the three scores. HiLAP's networks, also as
+*flat, HiLAP's nets*, learn from the validation documents too, each scored by the networks that have not seen it; the
+other rows learn from the training documents alone. On arXiv, trove and MEDLINE the encoders are the light presets, for
+every framework alike; TextCNN and HAN start from GloVe's vectors (6B, 50 numbers a word) and read 128 words, and HAN,
+which hardly learns at the usual rates, learns at 0.01. *Linear SVMs* are no encoder but what the recommended preset
+stands on: its HiLAP is `hilap`, and *flat, HiLAP's nets* are its SVMs. Bold: the best for this base model."""
 
 HMCN_WORDS = """\
 The paper adds local and global outputs before the sigmoid (*sum first*), the authors of HMCN after it (*sigmoids
-first*). Ours differ in more than that, as the two published programs do: see
-[the baselines](baselines/neural.md#hmcn). *Tuned* is sum first with a threshold chosen on validation documents instead
-of 0.5."""
+first*): here the same network, trained in the same way. *As its authors have it* differs in more than that: both
+outputs are fitted, with dropout, batch normalisation and the penalty ([the baselines](baselines/neural.md#hmcn)). The
+program of the HiLAP paper adds the ancestors of predicted labels before it counts (*ancestors added*). *Tuned* is sum
+first with a threshold chosen on validation documents instead of 0.5."""
+
+AREAS_WORDS = """\
+The pooled area under the precision-recall curve, beside what the systems' authors published for the same data. Clus
+interpolates the curve, the others take average precision. On GO the authors of C-HMCNN leave out the three namespace
+roots; figures without them are in brackets."""
+AREAS = {  # method -> the figure of its authors on FunCat and on GO, and which curve they took
+    "clus-hmc": ("Vens et al. 2008", (17.2, 35.7), "au_prc_interpolated"),
+    "clus-hmc-ens": ("Schietgat et al. 2010", (22.7, 38.7), "au_prc_interpolated"),
+    "hmcn-authors": ("Wehrmann et al. 2018", (25.2, 40.0), "au_prc_pooled"),
+    "c-hmcnn-paper": ("Giunchiglia and Lukasiewicz 2020", (25.5, 41.3), "au_prc_pooled"),
+    "c-hmcnn": ("Giunchiglia and Lukasiewicz 2020", (25.5, 41.3), "au_prc_pooled"),
+    "hilap": (NONE, (None, None), "au_prc_pooled"),
+}
+
+
+def areas_section(pages: Mapping[str, Sequence[Runs]]) -> list[str]:
+    """Areas on FunCat and GO beside those of the systems' own papers, of each system that has some."""
+    names = ("funcat", "go")
+    known = {(name, one.method): one for name in names for one in pages.get(name, ())}
+    rows = []
+    for method, (source, printed, key) in AREAS.items():
+        cells = []
+        for name, theirs in zip(names, printed, strict=True):
+            one = known.get((name, method))
+            ours = NONE if one is None else spread(percent(one.values("test", key)))
+            rest = [] if one is None else percent(one.values("test", f"rootless_{key}"))
+            cells += [f"{ours} ({spread(rest)})" if rest else ours, figure(theirs)]
+        if any((name, method) in known for name in names):
+            title = next(known[name, method].title for name in names if (name, method) in known)
+            rows.append([title, *cells, source])
+    if not rows:
+        return []
+    headings = ["System", *(f"{SETS[name]}{word}" for name in names for word in ("", ", published")), "by"]
+    return ["## Areas beside those published", AREAS_WORDS, markdown_table(headings, rows)]
 
 
 def base_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:

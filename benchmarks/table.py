@@ -18,7 +18,7 @@ from cells import F1, HEADINGS, NONE, figure, percent, score_cells, spread  # al
 from certainty import comparisons, marks_of
 from reading import reading_section, set_words, to_beat
 from records import ABLATION, BASE_METHODS, HERE, NAMES, SETS, Runs, rank, read_object, read_results
-from sections import base_section, hmcn_section
+from sections import areas_section, base_section, hmcn_section
 
 from hilap.errors import HilapError
 from hilap.files import read_text, writing
@@ -237,7 +237,7 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
     for name, runs in pages.items():
         parts += set_section(name, runs, figures)
     parts += base_section(pages, figures) + ablation_section(pages, figures)
-    parts += inconsistency_section(pages, figures) + hmcn_section(pages, figures)
+    parts += inconsistency_section(pages, figures) + hmcn_section(pages, figures) + areas_section(pages)
     if results == RESULTS:  # the figures beside the page are those of the committed results
         parts += figures_section(PAGE.parent / "figures")
     parts += opponents_section(pages, figures)

@@ -196,11 +196,11 @@ def relu(rows: np.ndarray) -> np.ndarray:
     return np.maximum(rows, 0)
 
 
-@pytest.mark.parametrize("batch_norm", [True, False])
+@pytest.mark.parametrize(("batch_norm", "rereads"), [(True, True), (False, True), (False, False)])
 @given(taxonomy=taxonomies())
 @settings(max_examples=15)
-def test_the_feed_forward_form_equals_a_plain_computation(batch_norm, taxonomy):
-    head = hmcn(taxonomy, batch_norm=batch_norm).eval()
+def test_the_feed_forward_form_equals_a_plain_computation(batch_norm, rereads, taxonomy):
+    head = hmcn(taxonomy, batch_norm=batch_norm, rereads=rereads).eval()
     for layer in head.modules():
         if isinstance(layer, nn.BatchNorm1d):  # statistics as training would leave them
             layer.running_mean.uniform_(-1, 1)
@@ -222,7 +222,8 @@ def test_the_feed_forward_form_equals_a_plain_computation(batch_norm, taxonomy):
         hidden = dense(f"flow.transitions.{level}", state)
         of_level = [i for i in range(len(taxonomy)) if taxonomy.longest_levels[i] == level + 1]
         local[:, of_level] = hidden @ weights[f"local.{level}.weight"].T + weights[f"local.{level}.bias"]
-    whole = state @ weights["whole.weight"].T + weights["whole.bias"]
+    last = np.hstack([state, x]) if rereads else state
+    whole = last @ weights["whole.weight"].T + weights["whole.bias"]
     with torch.no_grad():
         found = head(torch.from_numpy(x.astype(np.float32)))
     np.testing.assert_allclose(found[0].numpy(), local, atol=1e-5)
@@ -248,7 +249,7 @@ def test_the_recurrent_form_equals_torch_s_lstm_cell_with_shared_weights():
             local[:, of_level] = head.local[level](F.relu(head.flow.transition.linear(state)))
         found = head(x)
         torch.testing.assert_close(found[0], local)
-        torch.testing.assert_close(found[1], head.whole(state))
+        torch.testing.assert_close(found[1], head.whole(torch.cat([state, x], dim=1)))
 
 
 @pytest.mark.parametrize("order", ["sigmoid-sum", "sum-sigmoid"])

@@ -61,7 +61,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     margins: ClassVar[bool] = False
     """Scores are margins, unbounded and with the threshold 0; else probabilities with the threshold 0.5."""
     resumable: ClassVar[bool] = False
-    """Whether `fit` takes `checkpoint`, `resume` and `callbacks`."""
+    """Whether `fit` takes `checkpoint` and `resume`."""
 
     taxonomy: Taxonomy | None
     threshold: float | None
@@ -147,13 +147,15 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.n_documents_ = len(train)
         scores = self._scores(held_out)
         learned = (self.label_counts_ > 0) & (self.label_counts_ < len(train))  # margins of the others are constants
-        self.sigmoid_ = Sigmoid.fitted(scores[:, learned], held_out.labels[:, learned]) if self.margins else None
+        ranked = self._ranked(scores)[:, learned] if self.margins else scores
+        self.sigmoid_ = Sigmoid.fitted(ranked, held_out.labels[:, learned]) if self.margins else None
         start = (0.0 if self.margins else 0.5) if self.threshold is None else float(self.threshold)
         self.thresholds_ = np.full(len(train.taxonomy), start)
         if self.tune == "scutfbr":
             self.thresholds_ = scutfbr(train.labels, self._cross_scores(train, held_out), FOLDS, self.seed)
         elif self.tune is not None:
-            self.thresholds_ = tuned(held_out.labels, scores, self.tune, self._repaired, start)
+            own = self._own(held_out, scores) if self.tune == "scut" else scores
+            self.thresholds_ = tuned(held_out.labels, own, self.tune, self._repaired, start)
         found = self._chosen(scores)
         self.validation_: Report = report(
             held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False
@@ -167,7 +169,8 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             part = train.take(learn)
             other.taxonomy_, other.history_ = train.taxonomy, []
             other._learn(part, held_out)
-            return np.asarray(other._scores(train.take(rate)))
+            asked = train.take(rate)
+            return np.asarray(other._own(asked, other._scores(asked)))
 
         return scores
 
@@ -327,8 +330,17 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         """(n, L) probabilities from scores."""
-        chances = scores if self.sigmoid_ is None else self.sigmoid_(scores)
+        ranked = self._ranked(scores)
+        chances = ranked if self.sigmoid_ is None else self.sigmoid_(ranked)
         return np.asarray(chances, dtype=np.float32)
+
+    def _ranked(self, scores: NDArray[Any]) -> NDArray[Any]:
+        """(n, L) what probabilities are made of: scores, unless a label's own does not say how good it is."""
+        return scores
+
+    def _own(self, examples: Examples, scores: NDArray[Any]) -> NDArray[Any]:
+        """(n, L) what a threshold of a label's own is found on, from the scores of documents whose labels are known."""
+        return scores
 
     def _chosen(self, scores: NDArray[Any]) -> sparse.csr_array:
         """(n, L) the predicted sets, int32."""

@@ -43,6 +43,7 @@ _AUTHORS: dict[str, Any] = {
     "batch_norm": True,
     "beta": 0.5,
     "penalty": 0.1,
+    "rereads": True,
 }
 
 
@@ -152,7 +153,7 @@ class HMCNHead(Head):
         The width of a document's vector.
     taxonomy
         The labels.
-    form, order, objective, hidden, dropout, beta, penalty, batch_norm
+    form, order, objective, hidden, dropout, beta, penalty, batch_norm, rereads
         As of `HMCN`.
     """
 
@@ -169,15 +170,17 @@ class HMCNHead(Head):
         beta: float,
         penalty: float,
         batch_norm: bool,
+        rereads: bool,
     ) -> None:
         super().__init__()
+        self.rereads = rereads
         self.order, self.objective, self.beta, self.penalty = order, objective, beta, penalty
         depth = taxonomy.depth
         flow = FeedForwardFlow if form == "F" else RecurrentFlow
         self.flow = flow(dim, hidden, depth, dropout=dropout, batch_norm=batch_norm)
         sizes = np.bincount(taxonomy.longest_levels, minlength=depth + 1)[1:]
         self.local = nn.ModuleList(Linear(hidden, int(size)) for size in sizes)
-        self.whole = Linear(hidden, len(taxonomy))
+        self.whole = Linear(hidden + dim * rereads, len(taxonomy))
         self._place = torch.from_numpy(np.argsort(taxonomy.order).astype(np.int64))  # of each label, level by level
         edges = taxonomy.parent_matrix.tocoo()
         self._child, self._parent = (torch.from_numpy(side.astype(np.int64)) for side in (edges.row, edges.col))
@@ -186,7 +189,7 @@ class HMCNHead(Head):
         """(B, L) each: local and global logits."""
         states, last = self.flow(vectors)
         by_level = torch.cat([layer(state) for layer, state in zip(self.local, states, strict=True)], dim=1)
-        return by_level[:, self._place], self.whole(last)
+        return by_level[:, self._place], self.whole(torch.cat([last, vectors], dim=1) if self.rereads else last)
 
     def loss(self, outputs: tuple[Tensor, Tensor], gold: Tensor) -> Tensor:
         """The paper's sum over labels and edges, a mean over documents, divided by the number of labels."""
@@ -240,6 +243,9 @@ class HMCN(NeuralBaseline):
         The weight of local outputs; global ones have the rest.
     penalty
         The weight of violations (lambda).
+    rereads
+        Whether global outputs are made of the last layer and the document again, as every layer is, or of the last
+        layer alone.
     encoder, encoder_options, epochs, batch_size, learning_rate, weight_decay, clip, patience, select
         As of `NeuralBaseline`; None takes the preset's, here and above. Features go in as they are (`rows`), texts
         through `tfidf`.
@@ -282,6 +288,7 @@ class HMCN(NeuralBaseline):
         batch_norm: bool | None = None,
         beta: float | None = None,
         penalty: float | None = None,
+        rereads: bool | None = None,
         encoder: str | Encoder | None = None,
         encoder_options: Mapping[str, Any] | None = None,
         preset: str = "default",
@@ -328,6 +335,7 @@ class HMCN(NeuralBaseline):
         self.batch_norm = batch_norm
         self.beta = beta
         self.penalty = penalty
+        self.rereads = rereads
 
     def check(self) -> Self:
         """Raise an error where a parameter has a value it cannot have."""
@@ -340,13 +348,14 @@ class HMCN(NeuralBaseline):
         require(hidden <= MOST_WIDTH, "hidden", f"at most {MOST_WIDTH:,}", hidden)
         check_share("dropout", dropout)
         check_truth("batch_norm", self.setting("batch_norm"))
+        check_truth("rereads", self.setting("rereads"))
         check_from_zero("beta", beta)
         require(beta <= 1, "beta", "a number from 0 to 1", beta)
         check_from_zero("penalty", self.setting("penalty"))
         return self
 
     def _head(self, dim: int, taxonomy: Taxonomy) -> Head:
-        names = ("order", "objective", "hidden", "dropout", "batch_norm", "beta", "penalty")
+        names = ("order", "objective", "hidden", "dropout", "batch_norm", "beta", "penalty", "rereads")
         return HMCNHead(dim, taxonomy, form=self.form, **{name: self.setting(name) for name in names})
 
 

@@ -62,7 +62,7 @@ class Judge:
         }
 
     def _at_best(self, scores: NDArray[Any]) -> dict[str, float]:
-        # scutfbr trains twelve further models: an epoch is judged by one threshold for what chooses epochs
+        # scutfbr trains fifteen further models: an epoch is judged by one threshold for what chooses epochs
         metric = self.tune if self.tune != "scutfbr" else self.select if self.select in F1S else "mean"
         tried = candidates(self.gold, scores, self.start)
         curves = f1_curves(self.gold, self.repair(scores), tried)

@@ -1,4 +1,4 @@
-"""Linear models, one for each label: solved by liblinear, on all cores, kept sparse."""
+"""Linear models, one for each label: solved on all cores, kept sparse."""
 
 from __future__ import annotations
 

@@ -21,9 +21,10 @@ class TopDownSVM(LinearBaseline):
     """One linear SVM for each label, among the documents of its parent; a label is visited if its parent was given.
 
     In a DAG the documents of any parent count, a label is visited if any parent was given, and giving it gives all its
-    ancestors. The score of a label is the least margin on the best way down to it, or that of a label below it where
-    that is better (in a DAG only): so a score above a threshold means "reached with all margins above it", and no child
-    is above its parent.
+    ancestors. Probabilities are made of the least margin on the best way down to a label, or that of a label below it
+    where that is better (in a DAG only): above one threshold for all labels means "reached with all margins above it",
+    and no child is above its parent. A threshold of a label's own (`tune="scut"`) is for its own margin, found on
+    documents of its parents.
 
     Parameters
     ----------
@@ -98,8 +99,15 @@ class TopDownSVM(LinearBaseline):
                 advance=advance,
             )
 
-    def _scores(self, examples: Examples) -> NDArray[Any]:
-        return visited(self.taxonomy_, super()._scores(examples))
+    def _ranked(self, scores: NDArray[Any]) -> NDArray[Any]:
+        return visited(self.taxonomy_, scores)
+
+    def _own(self, examples: Examples, scores: NDArray[Any]) -> NDArray[Any]:
+        """Only documents of a parent count for a label, as when it is learned: the others stand below them all."""
+        parents = self.taxonomy_.parent_matrix
+        reach = np.asarray((examples.labels @ parents.T).toarray() > 0) | (np.diff(parents.indptr) == 0)
+        lowest = np.where(reach, scores, np.inf).min(0, initial=np.inf)
+        return np.where(reach, scores, np.where(np.isfinite(lowest), lowest, 0.0) - 1e-3)
 
     def _repaired(self, values: NDArray[Any]) -> NDArray[Any]:
         return visited(self.taxonomy_, values.astype(np.float64)).astype(values.dtype)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hilap.errors import SettingError
 from hilap.metrics.counts import Counts, document_counts, label_counts, pair
 from hilap.metrics.flat import covered, example_from_counts, f1_from_counts, macro_from_counts, micro_from_counts
 from hilap.metrics.single import single
@@ -16,10 +17,10 @@ TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean", "balanced", "scut",
 """None: the threshold that was given. A metric (`mean`, `balanced`: see `hilap.metrics.single`): one threshold for all
 labels that is best for it. `scut`: for each label the threshold that is best for its own F1 on the validation
 documents. `scutfbr`: for each label by two nested cross-validations on the training documents (`scutfbr` below), which
-is 12 further trainings."""
+is 15 further trainings."""
 STEPS = 200
 FBR = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-"""What the F1 of a label must reach; below it, the label gets a threshold above all its scores but the highest."""
+"""What the F1 of a label must exceed; else the label gets a threshold that none of the scores seen exceeds."""
 
 Values = Callable[[NDArray[Any]], NDArray[Any]]
 Numbers = NDArray[np.float64]
@@ -83,9 +84,10 @@ def scutfbr(
 ) -> Numbers:
     """(L,) SCutFBR.1 (Yang 2001; Lewis et al. 2004; Fan and Lin 2007) by two nested cross-validations.
 
-    For each outer fold, the inner cross-validation on the rest tells which `fbr` is best for a label; then the label's
-    threshold is found on the outer fold, by a model of the rest. Where its F1 there stays below `fbr`, the threshold is
-    the label's highest score, so that rare labels do not flood the predictions. The mean over outer folds counts.
+    SCut with a bound `fbr` (`_scut`) is itself a cross-validation. Which bound is best for a label is found by an outer
+    one: thresholds of SCut on the rest, for every bound, are tried on the fold with a model of the rest. Of bounds with
+    the same sum of F1 the highest counts, and the lowest where none finds anything; with it, SCut on all documents
+    gives the label's threshold. That makes folds * (folds + 1) + folds trainings, 15 with three folds.
 
     Parameters
     ----------
@@ -98,44 +100,50 @@ def scutfbr(
     seed
         Parts the documents.
     """
+    if labels.shape[0] < folds**2:
+        raise SettingError(
+            f"tune='scutfbr' parts the training documents twice into {folds}: it needs at least {folds**2}, got "
+            f"{labels.shape[0]}; take tune='scut', or give more"
+        )
     gold = labels.toarray() > 0
-    order = np.random.default_rng([seed, 23]).permutation(len(gold))
-    parts = np.array_split(order, folds)
-    found = np.zeros((folds, gold.shape[1]))
-    for k, part in enumerate(parts):
-        rest = np.concatenate([other for j, other in enumerate(parts) if j != k])
-        fbr = _best_fbr(gold, rest, scores_of, folds)
-        found[k] = _cut(gold[part], scores_of(np.sort(rest), part), fbr)
-    thresholds: Numbers = found.mean(0)
-    return thresholds
-
-
-def _best_fbr(gold: NDArray[np.bool_], rows: NDArray[np.int64], scores_of: Any, folds: int) -> Numbers:
-    """(L,) for each label the `fbr` whose thresholds, found on one part, do best on the others."""
-    parts = np.array_split(rows, folds)
-    scores = np.empty((len(rows), gold.shape[1]))
-    place = {int(row): i for i, row in enumerate(rows)}
-    at = [np.array([place[int(row)] for row in part], dtype=np.int64) for part in parts]
-    for k, part in enumerate(parts):
-        rest = np.concatenate([other for j, other in enumerate(parts) if j != k])
-        scores[at[k]] = scores_of(np.sort(rest), part)
-    right = gold[rows]
+    rows = np.random.default_rng([seed, 23]).permutation(len(gold))
     reached = np.zeros((len(FBR), gold.shape[1]))
-    for k in range(folds):
-        others = np.concatenate([at[j] for j in range(folds) if j != k])
-        for i, fbr in enumerate(FBR):
-            cut = _cut(right[others], scores[others], np.full(gold.shape[1], fbr))
-            given = scores[at[k]] > cut
-            hits = (given & right[at[k]]).sum(0)
-            total = given.sum(0) + right[at[k]].sum(0)
-            reached[i] += np.where(total > 0, 2 * hits / np.maximum(total, 1), 1.0)
-    chosen: Numbers = np.array(FBR)[reached.argmax(0)]
-    return chosen
+    for rest, part in _parted(rows, folds):
+        thresholds = _scut(gold, rest, scores_of, folds)
+        scores, right = scores_of(np.sort(rest), part), gold[part]
+        for i, cut in enumerate(thresholds):
+            given = scores > cut
+            reached[i] += f1_from_counts((given & right).sum(0), given.sum(0), right.sum(0), empty=0.0)
+    highest = len(FBR) - 1 - reached[::-1].argmax(0)
+    best = np.where(reached.max(0) > 0, highest, 0)
+    found: Numbers = _scut(gold, rows, scores_of, folds)[best, np.arange(gold.shape[1])]
+    return found
 
 
-def _cut(gold: NDArray[np.bool_], scores: NDArray[Any], fbr: Numbers) -> Numbers:
-    thresholds, f1 = best_thresholds(gold, scores)
-    return np.where(f1 < fbr, scores.max(0), thresholds)
+def _scut(gold: NDArray[np.bool_], rows: NDArray[np.int64], scores_of: Any, folds: int) -> Numbers:
+    """(bounds, L) the threshold with the best F1, as a mean over folds, each scored by a model of the rest.
+
+    Where the best F1 on a fold is not above the bound, its threshold is the label's highest score there, so that rare
+    labels do not flood the predictions. A model that has seen no document with a label, or none without it, says
+    nothing about that label: its fold does not count, unless all are like that.
+    """
+    cuts = np.empty((folds, len(FBR), gold.shape[1]))
+    counts = np.empty((folds, 1, gold.shape[1]))
+    for k, (rest, part) in enumerate(_parted(rows, folds)):
+        scores = scores_of(np.sort(rest), part)
+        thresholds, f1 = best_thresholds(gold[part], scores)
+        cuts[k] = np.where(f1 > np.array(FBR)[:, None], thresholds, scores.max(0))
+        seen = gold[rest].sum(0)
+        counts[k] = (seen > 0) & (seen < len(rest))
+    counts[:, :, ~counts.any((0, 1))] = 1
+    return np.asarray((cuts * counts).sum(0) / counts.sum(0))
+
+
+def _parted(rows: NDArray[np.int64], folds: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """(the rest, a part) for each of so many parts of these rows."""
+    parts = np.array_split(rows, folds)
+    for k, part in enumerate(parts):
+        yield np.concatenate([other for j, other in enumerate(parts) if j != k]), part
 
 
 def f1_curves(gold: Any, scores: NDArray[Any], thresholds: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
