@@ -124,5 +124,6 @@ def cost_words(runs: Sequence[Runs], standings: Sequence[Standing | None]) -> st
         training = one.values("training", "cpu_seconds")
         speed = one.values("prediction", "documents_per_cpu_second")
         if training and speed:
-            told.append(f"`{method}` {fmean(training):,.0f} s, {fmean(speed):,.0f} documents/s")
+            note = " (vectors from a cache, their making not counted)" if one.cached else ""
+            told.append(f"`{method}` {fmean(training):,.0f} s, {fmean(speed):,.0f} documents/s{note}")
     return f"Cost in processor time, training and prediction: {'; '.join(told)}." if told else ""

@@ -161,6 +161,12 @@ class Runs:
         return known
 
     @property
+    def cached(self) -> bool:
+        """Whether vectors of documents may come from a cache: seconds then leave out what it takes to make them."""
+        settings = [record.get("settings") or {} for record in self.records]
+        return any("cache" in value for one in settings for value in one.values() if isinstance(value, dict))
+
+    @property
     def title(self) -> str:
         """The system's name and the word under which `run.py` knows it."""
         return f"{NAMES[self.method]} (`{self.method}`)" if self.method in NAMES else f"`{self.method}`"

@@ -214,7 +214,11 @@ READING = """\
   its figures fit a mean over about 1,550 to 1,650 labels, so they are about **1.5 times** what ours would be for the
   same predictions. Divide them by that before comparing.
 - *Paper* rows are as printed; the paper gives no spread.
-- Processor seconds are of one thread, on a shared machine: compare systems of one table."""
+- Processor seconds are of one thread, on a shared machine: compare systems of one table. Where vectors of a pretrained
+  encoder come from a cache, the seconds leave out what it takes to make them.
+- HiLAP's recommended forms (`hilap`, `hilap-minilm`, `...-hilap`) train their flat models on the validation documents
+  too, each of which is scored by the models that have not seen it; other systems learn from the training documents, except
+  `c-hmcnn-paper`, which is trained anew on both as its authors do."""
 
 OPPONENTS = """\
 One seed each, measured before this project began, partly with other people's programs; typed into `paper.json`.

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 REPAIRS = (None, "add", "drop")
 FOLDS = 3  # of the two nested cross-validations of SCutFBR
+MOST_SCORES = 20_000_000  # of documents and labels that `predict` holds at a time
 
 
 class NotTrainedError(HilapError, NotFittedError):  # type: ignore[misc]
@@ -178,7 +179,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The labels of each document: a sparse indicator matrix, or with `output="labels"` lists of ids."""
-        found = self._chosen(self._scores(self._read(X)))
+        found = self._sets(self._read(X))
         return [list(labels) for labels in self.taxonomy_.decode(found)] if self.output == "labels" else found
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
@@ -212,7 +213,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_fitted()
         examples = examples_of(X, y, self.taxonomy_)
         check_taxonomy(examples, self.taxonomy_)
-        found = self._chosen(self._scores(examples))
+        found = self._sets(examples)
         if sample_weight is None:
             return float(example(examples.labels, found).f1)
         each = f1_from_counts(*document_counts(examples.labels, found))
@@ -333,6 +334,15 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         ranked = self._ranked(scores)
         chances = ranked if self.sigmoid_ is None else self.sigmoid_(ranked)
         return np.asarray(chances, dtype=np.float32)
+
+    def _sets(self, examples: Examples) -> sparse.csr_array:
+        """(n, L) the predicted sets, some documents at a time: sets are sparse, scores are not."""
+        size = max(MOST_SCORES // len(self.taxonomy_), 1)
+        if len(examples) <= size:
+            return self._chosen(self._scores(examples))
+        starts = range(0, len(examples), size)
+        parts = (examples.take(range(start, min(start + size, len(examples)))) for start in starts)
+        return sparse.vstack([self._chosen(self._scores(part)) for part in parts], format="csr")
 
     def _ranked(self, scores: NDArray[Any]) -> NDArray[Any]:
         """(n, L) what probabilities are made of: scores, unless a label's own does not say how good it is."""
