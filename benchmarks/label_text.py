@@ -12,8 +12,12 @@ is never opened. The first line is a yardstick: the cosine of a document's and a
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import platform
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +32,14 @@ sys.path.insert(0, str(HERE.parent / "src"))
 from hilap import HiLAPClassifier, read_corpus, read_taxonomy  # noqa: E402
 from hilap.corpus import Examples  # noqa: E402
 from hilap.encoders import make  # noqa: E402
+from hilap.files import writing  # noqa: E402
 from hilap.label_text import label_rows  # noqa: E402
 from hilap.metrics import example, macro, micro  # noqa: E402
 from hilap.metrics.counts import column_counts, label_counts  # noqa: E402
 from hilap.metrics.flat import f1_from_counts  # noqa: E402
 from hilap.metrics.ranking import label_areas  # noqa: E402
 
-DATA = HERE.parent.parent / "shared" / "data"
+DATA = Path(os.environ.get("HILAP_DATA", HERE.parent.parent / "shared" / "data"))
 GROUPS = {"0": (0, 0), "1-5": (1, 5), "6-20": (6, 20), "more": (21, np.inf)}
 WAYS: dict[str, bool | str] = {"none": False, "start": "start", "tied": "tied"}
 KEPT = 3  # documents of a label that is thinned but not taken away
@@ -91,7 +96,13 @@ def likeness(train: Examples, valid: Examples, groups: dict[str, NDArray[Any]]) 
     return [100 * float(areas[some].mean()) if len(some) else np.nan for some in groups.values()]
 
 
-def main() -> None:
+def named(values: Sequence[float], names: Sequence[str]) -> dict[str, float | None]:
+    """Scores by their names, for a file; None where a group has no labels."""
+    found = zip(names, values, strict=True)
+    return {name: None if np.isnan(value) else round(float(value), 3) for name, value in found}
+
+
+def main(words: Sequence[str] | None = None) -> None:
     """Train every system in every way and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", default="trove", help="a folder of the data directory")
@@ -100,7 +111,8 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--thinned", type=int, default=12, help="leaves that lose all, and as many that lose most")
-    given = parser.parse_args()
+    parser.add_argument("--json", metavar="FILE", help="also write the figures to this file")
+    given = parser.parse_args(words)
     folder = given.data / given.set
     taxonomy = read_taxonomy(folder / "taxonomy.jsonl")
     train, valid = (read_corpus(folder / f"{part}.jsonl.gz", taxonomy).load() for part in ("train", "valid"))
@@ -113,7 +125,9 @@ def main() -> None:
         "| system | label text | Micro / Macro / EBF |", " | ".join(f"{name}: F1 / AP" for name in groups), "| CPU s |"
     )
     print("|---|---|---|" + "---|" * len(groups) + "--:|")
-    print("| likeness | | |", " | ".join(f"– / {value:.1f}" for value in likeness(train, valid, groups)), "| |")
+    alike = likeness(train, valid, groups)
+    print("| likeness | | |", " | ".join(f"– / {value:.1f}" for value in alike), "| |")
+    rows: list[dict[str, Any]] = []
     for system in given.system:
         for way in given.ways:
             began = time.process_time()
@@ -129,6 +143,22 @@ def main() -> None:
             pairs = [" / ".join(cells[k : k + 2]) for k in range(3, len(cells), 2)]
             spent = (time.process_time() - began) / len(given.seeds)
             print("|", " | ".join([system, way, " / ".join(cells[:3]), *pairs, f"{spent:.0f}"]), "|", flush=True)
+            names = ["micro_f1", "macro_f1", "ebf", *(f"{what} of {name}" for name in groups for what in ("f1", "ap"))]
+            row = {"system": system, "way": way, "cpu_seconds": round(spent, 1), "settings": SYSTEMS[system]}
+            seeds = {str(seed): named(one, names) for seed, one in zip(given.seeds, each, strict=True)}
+            rows.append({**row, "seeds": seeds})
+    if given.json:
+        found = {
+            "set": given.set,
+            "thinned": given.thinned,
+            "documents": len(train),
+            "labels": {name: len(some) for name, some in groups.items()},  # by their training documents
+            "versions": {"python": platform.python_version(), "torch": torch.__version__},
+            "likeness": named(alike, [f"ap of {name}" for name in groups]),
+            "rows": rows,
+        }
+        with writing(given.json) as stream:
+            stream.write(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

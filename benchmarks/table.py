@@ -217,8 +217,8 @@ READING = """\
 - Processor seconds are of one thread, on a shared machine: compare systems of one table. Where vectors of a pretrained
   encoder come from a cache, the seconds leave out what it takes to make them.
 - HiLAP's recommended forms (`hilap`, `hilap-minilm`, `...-hilap`) train their flat models on the validation documents
-  too, each of which is scored by the models that have not seen it; other systems learn from the training documents, except
-  `c-hmcnn-paper`, which is trained anew on both as its authors do."""
+  too, each of which is scored by the models that have not seen it. Other systems learn from the training documents;
+  `c-hmcnn-paper` is trained anew on both in the end, as its authors do."""
 
 OPPONENTS = """\
 One seed each, measured before this project began, partly with other people's programs; typed into `paper.json`.

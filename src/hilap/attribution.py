@@ -1,7 +1,14 @@
 """Which words spoke for a label: leave each word out, and see how much less the classifier is for it (occlusion).
 
-That works with every encoder of texts. A walk is not taken anew: the score of a word is what it adds to the
-log-probability of the action that placed the label, from the same place and among the same open actions.
+That works with every encoder of texts. How much a classifier is for a label is a logit in each case, since a
+probability stands still where the classifier is sure, and then no word would seem to matter:
+
+- `flat`: the label's own flat logit. Flat models decide by it, residual policies by it and little else.
+- `action`: the log-odds of the action that placed the label, against stop and the open labels that are never placed.
+  The walk is not taken anew, but looked at from the same place. Labels that it places later are no opponents: else a
+  word that speaks for one of them would seem to speak against this one.
+- `probability`: the log-odds of the label's probability, for every other classifier. A policy's own probabilities are
+  sums over the best sets of labels, and a label that is in all of them is as sure as can be, with a word or without.
 """
 
 from __future__ import annotations
@@ -10,6 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from unicodedata import category, normalize
 
 import numpy as np
 import torch
@@ -19,6 +27,7 @@ from torch import Tensor
 from hilap.corpus import Examples
 from hilap.decoding.constraints import allow_of
 from hilap.decoding.scoring import log_probs
+from hilap.encoders import tokens
 from hilap.errors import SettingError, require
 from hilap.policy import Policy
 
@@ -29,8 +38,6 @@ Evidence = Callable[[Sequence[str]], NDArray[np.float64]]
 _SMALLEST = 1e-6  # a probability nearer to 0 or 1 counts as this
 _LETTERS = 8_000_000  # of all variants of a text that are looked at together
 _TOGETHER = 256  # variants
-_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
-_SEGMENT = re.compile(rf"(?:[{_IDEOGRAPHS}]|[^\s{_IDEOGRAPHS}]+)\s*")  # scripts without blanks go letter by letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +77,9 @@ def words(
     features
         (F,) its features, where the classifier reads them too.
     by
-        What a word adds to: the log-probability of the `action` that placed the label, the label's `flat` logit, or the
-        log-odds of its `probability`. Default: the first that decides about the label, so `action` for a policy that
-        walks, and `flat` for a flat model.
+        What a word adds to: the label's own `flat` logit, the log-odds of the `action` that placed it, or of its
+        `probability`; the module says more. Default: `flat` for flat models and residual policies, `action` for
+        other policies that walk, `probability` for all other classifiers.
     top
         How many words a label gets; None for all that were tried.
     most
@@ -115,13 +122,13 @@ class _Variants:
     """A text without some of its words."""
 
     def __init__(self, text: str) -> None:
-        segments = _SEGMENT.findall(text)
+        segments = _segments(text)
         self.shown: list[str] = []  # each different word as it first stands in the text
         numbers: dict[str, int] = {}
         which = []
         for segment in segments:
             word = _bare(segment)
-            key = word.casefold()
+            key = normalize("NFC", word.casefold())  # as the tokeniser sees it: accents in one piece with their letter
             if word and key not in numbers:
                 numbers[key] = len(numbers)
                 self.shown.append(word)
@@ -139,15 +146,34 @@ class _Variants:
         return self._start + "".join(self._segments[~np.isin(self._which, group)])
 
 
+def _segments(text: str) -> list[str]:
+    """The words of a text, each with the signs around it and the blanks behind it.
+
+    Letters of scripts without blanks, each with the marks on it, are words of their own, as they are to the tokeniser.
+    """
+    further = sorted(letter for letter in set(text) if not letter.isascii())
+    alone = "".join(letter for letter in further if len(tokens.words(letter * 2)) == 2)
+    if not alone:
+        return re.findall(r"\S+\s*", text)
+    marks = "".join(letter for letter in further if _is_mark(letter))
+    letter = f"[{re.escape(alone)}][{re.escape(marks)}]*" if marks else f"[{re.escape(alone)}]"
+    return re.findall(rf"(?:{letter}|[^\s{re.escape(alone)}]+)\s*", text)
+
+
 def _bare(segment: str) -> str:
-    """A word without the signs around it."""
-    word = segment.strip()
-    first, last = 0, len(word)
-    while first < last and not word[first].isalnum():
+    """A word without the signs around it, but with the marks on its last letter, such as the vowel signs of Hindi."""
+    first, last = 0, len(segment)
+    while first < last and not segment[first].isalnum():
         first += 1
-    while last > first and not word[last - 1].isalnum():
+    while last > first and not segment[last - 1].isalnum():
         last -= 1
-    return word[first:last]
+    while first < last < len(segment) and _is_mark(segment[last]):
+        last += 1
+    return segment[first:last]
+
+
+def _is_mark(letter: str) -> bool:
+    return category(letter)[0] == "M"
 
 
 def _scores(variants: _Variants, evidence: Evidence, most: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -198,6 +224,13 @@ class _Given:
         settings = getattr(self.classifier, "train_settings_", None)
         return None if settings is None else str(settings.variant)
 
+    @property
+    def usual(self) -> By:
+        """What decides about a label, and does not stand still where the classifier is sure."""
+        if self.variant == "hilap":
+            return "flat" if self.classifier.network_.policy.residual else "action"
+        return "flat" if self.variant == "flat" else "probability"
+
     def examples(self, texts: Sequence[str]) -> Examples:
         taxonomy = self.classifier.taxonomy_
         rows = None if self._row is None else np.repeat(self._row, len(texts), axis=0)
@@ -209,8 +242,7 @@ class _Given:
 
 
 def _evidence(given: _Given, text: str, labels: Sequence[int], by: By | None) -> Evidence:
-    usual = {"hilap": "action", "flat": "flat"}.get(given.variant or "", "probability")
-    kind = usual if by is None else by
+    kind = given.usual if by is None else by
     require(kind in ("action", "flat", "probability"), "by", "'action', 'flat' or 'probability'", by)
     if kind == "action" and given.variant != "hilap":
         raise SettingError("by='action' needs a policy that walks; take by='probability'")
@@ -250,22 +282,35 @@ class _Placing:
 
 def _by_action(given: _Given, text: str, labels: Sequence[int]) -> Evidence:
     policy = given.classifier.network_.policy
-    steps = _walked(given, text, policy)
+    steps = [step for step in _walked(given, text, policy) if step.labels]
     step_of = {label: number for number, step in enumerate(steps) for label in step.labels}
     columns = [step_of[label] for label in labels]
+    never = torch.ones(policy.stop + 1, dtype=torch.bool)
+    never[list(step_of)] = False
 
     def evidence(texts: Sequence[str]) -> NDArray[np.float64]:
         found = []
         for _, documents, n in given.blocks(texts):
             docs = torch.arange(n)
-            taken = [
-                log_probs(policy, documents, docs, step.at.expand(n), step.open.expand(n, -1))[:, step.action]
+            odds = [
+                _log_odds(
+                    log_probs(policy, documents, docs, step.at.expand(n), step.open.expand(n, -1)),
+                    step.action,
+                    step.open[0] & never,
+                )
                 for step in steps
             ]
-            found.append(torch.stack(taken, dim=1)[:, columns])
+            found.append(torch.stack(odds, dim=1)[:, columns])
         return torch.cat(found).double().numpy()
 
     return evidence
+
+
+def _log_odds(chances: Tensor, action: int, others: Tensor) -> Tensor:
+    """(n,) how much rather an action than any of `others` (A,), from (n, A) log-probabilities."""
+    if not bool(others.any()):
+        return chances.new_zeros(len(chances))  # there was no choice, so no word made it
+    return chances[:, action] - chances[:, others].logsumexp(1)
 
 
 def _walked(given: _Given, text: str, policy: Policy) -> list[_Placing]:

@@ -19,6 +19,7 @@ def card(
     settings: Mapping[str, Any],
     history: list[dict[str, Any]],
     validation: Report,
+    explain: str | None = None,
 ) -> str:
     """The model card as Markdown.
 
@@ -36,6 +37,8 @@ def card(
         One record an epoch.
     validation
         How well it does on the validation documents.
+    explain
+        What `hilap explain` is given after the folder; None leaves that command out, where it has nothing to show.
     """
     figures = statistics(taxonomy)
     facts = [
@@ -46,6 +49,11 @@ def card(
         *([phase["name"], _phase(phase)] for phase in phases(history)),
     ]
     rows = [[name, str(value)] for name, value in settings.items()]
+    commands = [
+        "hilap predict FOLDER INPUT --out FILE",
+        *([] if explain is None else [f"hilap explain FOLDER {explain}"]),
+        "hilap inspect FOLDER",
+    ]
     return (
         "\n\n".join(
             [
@@ -53,8 +61,7 @@ def card(
                 "Puts documents at the right places of a taxonomy. Written by `hilap`; nothing in this folder is "
                 "executed when it is opened.",
                 '```python\nimport hilap\n\nmodel = hilap.load("this folder")\nmodel.predict_labels(documents)\n```',
-                "On the command line: `hilap predict FOLDER INPUT --out FILE`, `hilap explain FOLDER TEXT`, "
-                "`hilap inspect FOLDER`.",
+                f"On the command line: {', '.join(f'`{command}`' for command in commands)}.",
                 "## Training\n\n" + markdown_table(["", ""], facts),
                 "## Scores on the validation documents\n\nThey chose the epoch and, if tuned, the threshold or the "
                 "stop bias: on new documents expect somewhat less.\n\n" + validation.to_markdown().strip(),

@@ -17,13 +17,14 @@ import torch
 from numpy.typing import NDArray
 
 from hilap.card import card
-from hilap.encoders import Encoder, TfIdf, restore
+from hilap.encoders import Encoder, TfIdf, UnknownEncoderError, restore
 from hilap.errors import HilapError, ModelError
 from hilap.metrics.report import Report
 from hilap.network import Network, seen_width
 from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
 from hilap.storage import Stored, save_folder
 from hilap.taxonomy import Taxonomy
+from hilap.version import __version__
 from hilap.wide import Wide, columns
 
 KIND = "hilap"
@@ -90,6 +91,7 @@ def save(folder: str | Path, parameters: Mapping[str, Any], trained: Trained) ->
             settings=shown,
             history=trained.history,
             validation=trained.validation,
+            explain=_explained(trained),
         ),
         beside=(CHECKPOINT, LOG),
     )
@@ -117,11 +119,31 @@ def restored(stored: Stored) -> tuple[dict[str, Any], Trained]:
         return dict(stored.settings["parameters"]), trained
     except KeyError as fault:
         raise ModelError(f"{stored.folder}: {fault.args[0]!r} is missing; the model is damaged, get it again") from None
+    except UnknownEncoderError as fault:
+        raise ModelError(
+            f"{stored.folder}: there is no encoder {fault.name} here; if it is one of your own, import the module that "
+            "puts it into hilap.encoders.ENCODERS first (on the command line: --import MODULE), else update hilap"
+        ) from None
     except (HilapError, ValueError, TypeError, AttributeError, RuntimeError, IndexError, OverflowError) as fault:
         reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
         raise ModelError(
-            f"{stored.folder}: the parts of this model do not fit together ({reason}); get it again"
+            f"{stored.folder}: the parts of this model do not fit together ({reason}); {_remedy(stored)}"
         ) from None
+
+
+def _remedy(stored: Stored) -> str:
+    """What to do about a model whose files are whole, but not as this version writes them."""
+    if stored.hilap == __version__:
+        return "get it again, or train it anew"
+    return f"it was written by hilap {stored.hilap:.50}, this is {__version__}: open it with that one, or train it anew"
+
+
+def _explained(trained: Trained) -> str | None:
+    """How a document is given to `hilap explain`; None where there is neither a walk nor a word to show."""
+    reads = trained.network.encoder.reads
+    if "texts" not in reads and trained.train.variant != "hilap":
+        return None
+    return " ".join({"texts": "TEXT", "features": "--values NUMBERS"}[kind] for kind in reads)
 
 
 def _encoders(network: Network) -> tuple[list[dict[str, Any]], list[int]]:
@@ -173,12 +195,25 @@ def _network(stored: Stored, taxonomy: Taxonomy, policy: PolicySettings) -> Netw
     with torch.random.fork_rng(devices=[]):
         wide = _wide(described.get("wide"), len(taxonomy), stored.tensors)
         network = Network(taxonomy, encoders, policy, torch.Generator().manual_seed(0), wide)
-    for name, value in network.state_dict().items():
-        if name in stored.tensors and stored.tensors[name].dtype != value.dtype:
-            raise ModelError(f"tensor {name!r} is of type {stored.tensors[name].dtype}, needed is {value.dtype}")
+    _check_tensors(stored.tensors, network.state_dict())
     network.load_state_dict(stored.tensors)
     network.eval()
     return network
+
+
+def _check_tensors(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Require the tensors of a network, of their types and shapes. Torch's own error has a line for each of them."""
+    for name, value in wanted.items():
+        if name not in given:
+            raise ModelError(f"tensor {name!r} is missing")
+        found = given[name]
+        if found.dtype != value.dtype:
+            raise ModelError(f"tensor {name!r} is of type {found.dtype}, needed is {value.dtype}")
+        if found.shape != value.shape:
+            raise ModelError(f"tensor {name!r} is of shape {tuple(found.shape)}, needed is {tuple(value.shape)}")
+    unknown = sorted(given.keys() - wanted.keys())
+    if unknown:
+        raise ModelError(f"tensor {unknown[0]!r} has no place")
 
 
 def _check_shapes(tensors: Mapping[str, Any], n_labels: int, policy: PolicySettings, dim: int) -> None:

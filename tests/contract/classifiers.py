@@ -91,7 +91,13 @@ BASELINES: dict[str, tuple[str, dict[str, Any], tuple[str, list[Any]]]] = {
     ),
     "cssa": ("cssa", {}, ("ridge", [0.5, 2.0])),
     "cssa of a size": ("cssa", {"labels": "tuned", "landmarks": 20}, ("components", [2, 3])),
+    "hr-dgcnn": (
+        "hr-dgcnn",
+        {"encoder_options": {"preset": "light", "nodes": 8, "maps": [6, 6], "span": 2, "hidden": [9]}, **_SHORT},
+        ("batch_size", [8, 24]),
+    ),
 }
+READS_TEXTS = ("hr-dgcnn",)  # and nothing else: its documents are words
 _LINEAR = ("svm", "leaf-svm", "td-svm", "hsvm", "hr-svm", "hr-lr")
 DETERMINISTIC = _LINEAR  # a seed changes nothing that could be told for sure
 _ROWS_ONLY = (*_LINEAR, "clus-hmc", "clus forest", "cssa", "cssa of a size")  # no layers: their options are row_options
@@ -133,6 +139,26 @@ def documents(kind: str = "tree", n: int = 48, seed: int = 0) -> tuple[np.ndarra
     labels = [[leaf for k, leaf in enumerate(leaves) if row[k] > 0.3] for row in features]
     features[rng.random(features.shape) < 0.05] = np.nan
     return features, labels
+
+
+_WORDS = (("craft beer bar", "old pub"), ("wine cellar", "red grapes"), ("court of law", "a judge ruling"))
+
+
+def written(kind: str = "tree", n: int = 48, seed: int = 0) -> tuple[np.ndarray, list[list[str]]]:
+    """(n,) texts with a word missing here and there, and labels that depend on them; some have no word, or no label."""
+    rng = np.random.default_rng([seed, 6])
+    labels = [[leaf for leaf in LEAVES[kind] if rng.random() < 0.4] for _ in range(n)]
+    made = []
+    for number, mine in enumerate(labels):
+        told = [_WORDS[k][rng.integers(2)] for k, leaf in enumerate(LEAVES[kind]) if leaf in mine]
+        words = " ".join([f"number{rng.integers(30)} we saw", *told]).split()
+        made.append(" ".join(word for word in words if rng.random() > 0.05) if number % 16 else "")
+    return np.array(made), labels
+
+
+def documents_for(name: str, kind: str = "tree", n: int = 48, seed: int = 0) -> tuple[np.ndarray, list[list[str]]]:
+    """Documents of the kind that a classifier reads: features, or texts where it reads these alone."""
+    return (written if name in READS_TEXTS else documents)(kind, n, seed)
 
 
 def texts(n: int = 48) -> tuple[list[str], list[list[str]]]:

@@ -26,24 +26,28 @@ from tests.contract.classifiers import (
     DAG,
     DETERMINISTIC,
     N_FEATURES,
+    READS_TEXTS,
     TAXONOMIES,
     TREE,
     WALKING,
     documents,
+    documents_for,
     every_classifier,
     not_standardised,
     setting_of,
     texts,
+    written,
 )
 
 MAKERS = every_classifier()
+READ_FEATURES = [name for name in MAKERS if name not in READS_TEXTS]
 _fitted: dict[tuple[str, str], object] = {}
 
 
 def fitted(name: str, kind: str):
     """A classifier trained on the small documents; each is trained once."""
     if (name, kind) not in _fitted:
-        _fitted[name, kind] = MAKERS[name](TAXONOMIES[kind]).fit(*documents(kind))
+        _fitted[name, kind] = MAKERS[name](TAXONOMIES[kind]).fit(*documents_for(name, kind))
     return _fitted[name, kind]
 
 
@@ -73,7 +77,7 @@ def test_the_constructor_stores_and_does_nothing_else(name):
     assert made.taxonomy is TREE
     assert made.seed == -7
     with pytest.raises(SettingError, match=rf"^(seed|{setting}) must be"):
-        made.fit(*documents())
+        made.fit(*documents_for(name))
 
 
 def test_parameters_can_be_read_set_and_cloned(name):
@@ -92,12 +96,12 @@ def test_parameters_can_be_read_set_and_cloned(name):
 
 def test_a_clone_of_a_fitted_classifier_is_not_fitted(name):
     with pytest.raises(NotFittedError):
-        clone(fitted(name, "tree")).predict(documents()[0])
+        clone(fitted(name, "tree")).predict(documents_for(name)[0])
 
 
 def test_fit_returns_self_and_forgets_an_earlier_fit(name):
-    X, y = documents("dag", seed=1)
-    again = MAKERS[name](TREE).fit(*documents("tree", n=30))
+    X, y = documents_for(name, "dag", seed=1)
+    again = MAKERS[name](TREE).fit(*documents_for(name, "tree", n=30))
     assert again.set_params(taxonomy=DAG).fit(X, y) is again
     same_answers(again, MAKERS[name](DAG).fit(X, y), X)
 
@@ -106,12 +110,13 @@ def test_fit_returns_self_and_forgets_an_earlier_fit(name):
     "verb", ["predict", "predict_proba", "predict_both", "predict_labels", "explain", "score", "save"]
 )
 def test_nothing_is_answered_before_fit(name, verb, tmp_path):
-    argument = tmp_path / "model" if verb == "save" else documents()[0]
+    argument = tmp_path / "model" if verb == "save" else documents_for(name)[0]
     with pytest.raises(NotFittedError, match="not trained yet; call fit first") as caught:
         getattr(MAKERS[name](TREE), verb)(argument)
     assert isinstance(caught.value, HilapError)
 
 
+@pytest.mark.parametrize("name", READ_FEATURES)
 def test_it_works_in_a_pipeline_behind_a_scaler(name):
     X, y = documents()
     filled = np.nan_to_num(X)
@@ -121,6 +126,7 @@ def test_it_works_in_a_pipeline_behind_a_scaler(name):
     assert 0 <= pipeline.score(filled, y) <= 1
 
 
+@pytest.mark.parametrize("name", READ_FEATURES)
 def test_it_works_in_a_pipeline_behind_a_vectoriser(name):
     X, y = texts()
     pipeline = make_pipeline(TfidfVectorizer(), MAKERS[name](TREE)).fit(X, y)
@@ -128,7 +134,7 @@ def test_it_works_in_a_pipeline_behind_a_vectoriser(name):
 
 
 def test_it_works_in_a_grid_search_and_in_cross_validation(name):
-    X, y = documents(n=90)
+    X, y = documents_for(name, n=90)
     gold = TREE.encode(y, close=True)
     setting, values = setting_of(name)
     search = GridSearchCV(MAKERS[name](TREE), {setting: np.array(values)}, cv=2, error_score="raise")
@@ -141,7 +147,7 @@ def test_it_works_in_a_grid_search_and_in_cross_validation(name):
 
 @pytest.mark.parametrize("scoring", ["f1_micro", "f1_macro", "average_precision"])
 def test_scikit_learns_own_scorers_work(name, scoring):
-    made, (X, y) = fitted(name, "tree"), documents(n=30, seed=4)
+    made, (X, y) = fitted(name, "tree"), documents_for(name, n=30, seed=4)
     gold = TREE.encode(y, close=True).toarray()
     assert made.classes_.tolist() == list(TREE.labels)
     assert 0 <= get_scorer(scoring)(made, X, gold[:, : len(made.classes_)]) <= 1
@@ -152,7 +158,7 @@ def test_scikit_learns_own_scorers_work(name, scoring):
 
 
 def test_shapes_and_types_of_answers(name, kind):
-    made, (X, _) = fitted(name, kind), documents(kind, n=11, seed=9)
+    made, (X, _) = fitted(name, kind), documents_for(name, kind, n=11, seed=9)
     taxonomy = TAXONOMIES[kind]
     found = made.predict(X)
     assert sparse.issparse(found)
@@ -164,7 +170,7 @@ def test_shapes_and_types_of_answers(name, kind):
 
 
 def test_label_lists_and_predictions_say_what_the_matrices_say(name, kind):
-    made, (X, _) = fitted(name, kind), documents(kind, n=11, seed=9)
+    made, (X, _) = fitted(name, kind), documents_for(name, kind, n=11, seed=9)
     taxonomy = TAXONOMIES[kind]
     sets = [set(labels) for labels in taxonomy.decode(made.predict(X))]
     listed = clone(made)
@@ -178,14 +184,14 @@ def test_label_lists_and_predictions_say_what_the_matrices_say(name, kind):
 
 
 def test_sets_and_probabilities_asked_for_together_are_the_same(name, kind):
-    made, (X, _) = fitted(name, kind), documents(kind, n=11, seed=9)
+    made, (X, _) = fitted(name, kind), documents_for(name, kind, n=11, seed=9)
     found, chances = made.predict_both(X)
     assert np.array_equal(found.toarray(), made.predict(X).toarray())
     assert np.array_equal(chances, made.predict_proba(X))
 
 
 def test_no_documents_give_no_answers(name):
-    made, nothing = fitted(name, "tree"), np.zeros((0, N_FEATURES), dtype=np.float32)
+    made, nothing = fitted(name, "tree"), documents_for(name)[0][:0]
     assert made.predict(nothing).shape == (0, len(TREE))
     assert made.predict_proba(nothing).shape == (0, len(TREE))
     assert made.predict_labels(nothing) == []
@@ -203,7 +209,7 @@ def test_sets_are_closed_upward_and_probabilities_coherent(name, kind):
 
 
 def test_the_score_is_example_based_f1(name, kind):
-    made, (X, y) = fitted(name, kind), documents(kind, n=30, seed=3)
+    made, (X, y) = fitted(name, kind), documents_for(name, kind, n=30, seed=3)
     gold = TAXONOMIES[kind].encode(y, close=True)
     assert made.score(X, y) == metrics.example(gold, made.predict(X)).f1
     assert made.score(X, gold) == made.score(X, y)
@@ -230,14 +236,14 @@ def test_a_walk_ends_at_the_predicted_set(name, kind):
 def test_only_a_policy_that_walks_can_explain(name):
     what = "a model of kind" if name in BASELINES else "variant"
     with pytest.raises(SettingError, match=f"explain needs a policy that walks; this is {what}"):
-        fitted(name, "tree").explain(documents()[0])
+        fitted(name, "tree").explain(documents_for(name)[0])
 
 
 # -- the same, whatever is around -------------------------------------------------------------------------------------
 
 
 def test_saving_changes_nothing(name, kind, tmp_path):
-    made, (X, y) = fitted(name, kind), documents(kind, n=20, seed=5)
+    made, (X, y) = fitted(name, kind), documents_for(name, kind, n=20, seed=5)
     made.save(tmp_path / "model")
     opened = hilap.load(tmp_path / "model")
     assert type(opened) is type(made)
@@ -249,7 +255,7 @@ def test_saving_changes_nothing(name, kind, tmp_path):
     assert opened.history_ == made.history_
     assert opened.validation_.to_json(per_label=True) == made.validation_.to_json(per_label=True)
     assert opened.taxonomy_ == made.taxonomy_
-    same_answers(opened.fit(*documents(kind)), made, X)  # its parameters came along
+    same_answers(opened.fit(*documents_for(name, kind)), made, X)  # its parameters came along
 
 
 def test_a_saved_model_saved_again_is_the_same_folder(name, tmp_path):
@@ -260,7 +266,7 @@ def test_a_saved_model_saved_again_is_the_same_folder(name, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(name):
-    X, y = documents()
+    X, y = documents_for(name)
     made = fitted(name, "tree")
     same_answers(made, MAKERS[name](TREE).fit(X, y), X)
     if name in DETERMINISTIC:
@@ -274,7 +280,7 @@ def test_training_leaves_the_random_numbers_of_others_alone(name):
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    MAKERS[name](TREE).fit(*documents(n=30))
+    MAKERS[name](TREE).fit(*documents_for(name, n=30))
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -283,7 +289,7 @@ def test_training_leaves_the_random_numbers_of_others_alone(name):
 @settings(max_examples=12)
 @given(rows=st.lists(st.integers(0, 299), min_size=1, max_size=40))
 def test_a_document_is_answered_alike_alone_and_in_any_company(name, kind, rows):
-    made, (X, _) = fitted(name, kind), documents(kind, n=300, seed=6)
+    made, (X, _) = fitted(name, kind), documents_for(name, kind, n=300, seed=6)
     together = _answers_of_all(name, kind)
     assert np.array_equal(made.predict_proba(X[rows]), together[0][rows])
     assert np.array_equal(made.predict(X[rows]).toarray(), together[1][rows])
@@ -295,7 +301,7 @@ _all: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = {}
 
 def _answers_of_all(name: str, kind: str) -> tuple[np.ndarray, np.ndarray]:
     if (name, kind) not in _all:
-        X, made = documents(kind, n=300, seed=6)[0], fitted(name, kind)
+        X, made = documents_for(name, kind, n=300, seed=6)[0], fitted(name, kind)
         _all[name, kind] = made.predict_proba(X), made.predict(X).toarray()
     return _all[name, kind]
 
@@ -304,7 +310,7 @@ def _answers_of_all(name: str, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_labels_may_be_given_at_any_depth_and_in_any_form(name, kind):
-    X, y = documents(kind)
+    X, y = documents_for(name, kind)
     taxonomy = TAXONOMIES[kind]
     closed = taxonomy.encode(y, close=True)
     forms = {"tree": (closed, [set(labels) for labels in y]), "dag": (taxonomy.encode(y).toarray(),)}
@@ -313,7 +319,7 @@ def test_labels_may_be_given_at_any_depth_and_in_any_form(name, kind):
 
 
 def test_documents_without_labels_and_labels_without_documents_are_legal(name, kind):
-    X, y = documents(kind, n=24)
+    X, y = documents_for(name, kind, n=24)
     bare = [labels if i % 2 else [] for i, labels in enumerate(y)]
     made = MAKERS[name](TAXONOMIES[kind]).fit(X, bare)
     assert "never" not in {label for labels in y for label in labels}
@@ -327,6 +333,7 @@ def test_a_corpus_without_any_label_teaches_to_give_none(name):
     assert made.score(X, [[] for _ in X]) == 1
 
 
+@pytest.mark.parametrize("name", READ_FEATURES)
 def test_missing_values_are_taken_as_the_mean_of_training(name):
     X, y = documents()
     made = fitted(name, "tree")
@@ -341,16 +348,17 @@ def test_missing_values_are_taken_as_the_mean_of_training(name):
     np.testing.assert_allclose(made.predict_proba(holes), made.predict_proba(rows), atol=1e-5)
 
 
+@pytest.mark.parametrize("name", READ_FEATURES)
 def test_sparse_and_dense_features_agree(name):
     X, y = documents()
     dense = np.where(np.random.default_rng([0, 2]).random(X.shape) < 0.5, 0, np.nan_to_num(X)).astype(np.float32)
     options = not_standardised(name)
     from_dense = MAKERS[name](TREE, **options).fit(dense, y)
-    same_answers_of_dense = from_dense.predict_proba(sparse.csr_array(dense))
-    assert np.array_equal(same_answers_of_dense, from_dense.predict_proba(dense))
     from_sparse = MAKERS[name](TREE, **options).fit(sparse.csr_matrix(dense), y)
+    for made in (from_dense, from_sparse):
+        assert np.array_equal(made.predict_proba(sparse.csr_array(dense)), made.predict_proba(dense))
+        assert np.array_equal(made.predict(sparse.csr_array(dense)).toarray(), made.predict(dense).toarray())
     np.testing.assert_allclose(from_sparse.predict_proba(dense), from_dense.predict_proba(dense), atol=2e-2)
-    same_answers(from_sparse, from_sparse, sparse.csr_array(dense))
 
 
 def test_texts_examples_and_a_corpus_are_the_same_documents(name):
@@ -363,8 +371,8 @@ def test_texts_examples_and_a_corpus_are_the_same_documents(name):
 
 
 def test_validation_documents_may_be_given(name):
-    X, y = documents()
-    rest, labels = documents(seed=8)
+    X, y = documents_for(name)
+    rest, labels = documents_for(name, seed=8)
     made = MAKERS[name](TREE).fit(X, y, valid=(rest, labels))
     assert made.n_documents_ == len(X)
     assert made.validation_.documents == len(rest)
@@ -384,7 +392,6 @@ def test_validation_documents_may_be_given(name):
         (np.zeros((2, 2)), 3, "y must be label sets or an indicator matrix, got int"),
         (np.zeros((2, 2)), [["a"], ["z"]], "z"),
         (np.zeros((2, 2)), np.zeros((2, 3)), "with 7 columns is needed"),
-        (np.full((2, 2), np.inf), [["a"], ["b"]], "infinite or far too large"),
     ],
 )
 def test_bad_documents_get_one_clear_sentence(name, X, y, says):
@@ -392,11 +399,25 @@ def test_bad_documents_get_one_clear_sentence(name, X, y, says):
         MAKERS[name](TREE).fit(X, y, valid=(X, y))
 
 
-def test_documents_of_another_shape_or_taxonomy_are_refused(name):
-    made = fitted(name, "tree")
+@pytest.mark.parametrize("name", READ_FEATURES)
+def test_features_of_another_number_or_without_bounds_are_refused(name):
     with pytest.raises(HilapError, match="fitted on 6 features, but these documents have 2"):
-        made.predict(np.zeros((3, 2)))
-    foreign = hilap.Corpus.of(features=documents()[0], labels=[["a"]] * 48, taxonomy=DAG).load()
+        fitted(name, "tree").predict(np.zeros((3, 2)))
+    X, y = np.full((2, 2), np.inf), [["a"], ["b"]]
+    with pytest.raises(HilapError, match="infinite or far too large"):
+        MAKERS[name](TREE).fit(X, y, valid=(X, y))
+
+
+def test_documents_of_another_kind_are_refused(name):
+    others = documents()[0] if name in READS_TEXTS else written()[0]
+    with pytest.raises(HilapError, match=r"reads \w+, but these documents have none"):
+        fitted(name, "tree").predict(others)
+
+
+def test_documents_of_another_taxonomy_are_refused(name):
+    made = fitted(name, "tree")
+    kind = "texts" if name in READS_TEXTS else "features"
+    foreign = hilap.Corpus.of(**{kind: documents_for(name)[0]}, labels=[["a"]] * 48, taxonomy=DAG).load()
     with pytest.raises(SettingError, match="read the documents with the classifier's taxonomy"):
         made.score(foreign)
     with pytest.raises(SettingError, match="read the documents with the classifier's taxonomy"):
@@ -407,6 +428,6 @@ def test_documents_of_another_shape_or_taxonomy_are_refused(name):
 
 def test_a_taxonomy_is_needed_and_must_be_one(name):
     with pytest.raises(SettingError, match=r"taxonomy must be a hilap\.Taxonomy, got None"):
-        MAKERS[name](None).fit(*documents())
+        MAKERS[name](None).fit(*documents_for(name))
     with pytest.raises(SettingError, match=r"taxonomy must be a hilap\.Taxonomy, got 'tree'"):
-        MAKERS[name]("tree").fit(*documents())
+        MAKERS[name]("tree").fit(*documents_for(name))

@@ -258,26 +258,39 @@ def test_explain_shows_the_walk_step_by_step(call, model):
 
 
 def test_explain_takes_a_document_of_a_corpus(call, model, files):
-    value = json.loads(call("explain", model, "--from", files / "test.jsonl", "--id", "d21", "--json").out)
+    value = json.loads(call("explain", model, "--from", files / "test.jsonl", "--document", "d21", "--json").out)
     assert value["id"] == "d21"
-    said = call("explain", model, "--from", files / "test.jsonl", "--id", "d99")
+    said = call("explain", model, "--from", files / "test.jsonl", "--document", "d99")
     refused(said, says="there is no document 'd99'")
 
 
 def test_features_are_trained_on_and_explained(call, files, tmp_path):
     words = ("train", files / "features.jsonl", "-t", files / "taxonomy.jsonl", "--out", tmp_path / "m", *SMALL)
     assert call(*words, "--no-progress").err == ""
-    value = json.loads(call("explain", tmp_path / "m", "--features", "1, 2.5, ?, -3", "--json").out)
+    value = json.loads(call("explain", tmp_path / "m", "--values", "1, 2.5, ?, -3", "--json").out)
     opened = hilap.load(tmp_path / "m")
     row = np.array([[1, 2.5, np.nan, -3]], dtype=np.float32)
     assert value["walk"] == [step.to_json() for step in opened.explain(row)[0]]
     refused(
-        call("explain", tmp_path / "m", "--features", "1,x"), says="--features: feature '2' must hold a number, got 'x'"
+        call("explain", tmp_path / "m", "--values", "1,x"), says="--values: feature '2' must hold a number, got 'x'"
     )
-    refused(call("explain", tmp_path / "m", "--features", "1"), says="fitted on 4 features, but these documents have 1")
+    refused(call("explain", tmp_path / "m", "--values", "1"), says="fitted on 4 features, but these documents have 1")
     refused(
         call("explain", tmp_path / "m", "some words"), says="mlp encoder reads features, but these documents have none"
     )
+
+
+def test_columns_have_the_same_names_for_every_command(call, tmp_path):
+    lines(tmp_path / "taxonomy.jsonl", TAXONOMY)
+    rows = "".join(f"n{i},{i % 2},{i % 3},{'beer' if i % 2 else 'law'}\n" for i in range(30))
+    (tmp_path / "all.csv").write_text("name,a,b,labels\n" + rows)
+    columns = ("--id", "name", "--features", "a,b", "--text", "")
+    words = ("train", tmp_path / "all.csv", "-t", tmp_path / "taxonomy.jsonl", "--out", tmp_path / "m", *SMALL)
+    assert call(*words, *columns, "--no-progress").code == 0
+    said = call("predict", tmp_path / "m", tmp_path / "all.csv", *columns)
+    predicted = {value["id"]: value for value in map(json.loads, said.out.splitlines())}
+    said = call("explain", tmp_path / "m", "--from", tmp_path / "all.csv", "--document", "n7", *columns, "--json")
+    assert json.loads(said.out)["labels"] == predicted["n7"]["labels"]
 
 
 def test_sparse_files_with_fewer_columns_fit(call, files, tmp_path):
@@ -425,8 +438,9 @@ def test_force_replaces_a_model_and_a_broken_run(call, files, tmp_path):
         ),
         (["predict", "nowhere", "in.jsonl"], "nowhere: there is no such folder"),
         (["explain", "{model}"], "one document is needed"),
-        (["explain", "{model}", "text", "--features", "1"], "one document is needed"),
-        (["explain", "{model}", "--from", "in.jsonl"], "--from and --id go together"),
+        (["explain", "{model}", "text", "--values", "1"], "one document is needed"),
+        (["explain", "{model}", "text", "--features", "1"], "--features names columns .* numbers go to --values"),
+        (["explain", "{model}", "--from", "in.jsonl"], "--from and --document go together"),
         (["inspect", "nowhere"], "nowhere: there is no such folder"),
     ],
 )

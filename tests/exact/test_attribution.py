@@ -9,6 +9,7 @@ import torch
 from hilap import HiLAPClassifier, attribution
 from hilap.attribution import words
 from hilap.corpus.examples import Examples
+from hilap.encoders import tokens
 from hilap.errors import SettingError
 from hilap.taxonomy import Taxonomy
 
@@ -88,31 +89,92 @@ def test_the_words_that_the_labels_come_from_are_on_top(flat):
             assert found[label][0].word in text.split()
 
 
+@pytest.fixture(scope="module")
+def recommended():
+    return HiLAPClassifier(TREE, preset="residual", reinforced_epochs=2).fit(*documents())
+
+
+def test_the_recommended_policy_ranks_words_by_what_they_add_to_its_linear_part(recommended):
+    text = "we had dinner, craft beer and a pint; we had a ruling"
+    wide = recommended.network_.wide
+    row = wide.rows(Examples.of(TREE, [[]], texts=[text])).toarray()[0]
+    found = words(recommended, text)
+    assert {*found} == {"food", "bars", "law"}
+    for label, scores in found.items():
+        added = row * wide.weight[:, TREE.index(label)].numpy()  # weight x value
+        known = dict(zip(wide.terms.terms, added.tolist(), strict=True))
+        # Equal ones go as they stand in the text: "craft" and "beer" are always together.
+        expected = sorted(
+            ["we", "had", "dinner", "craft", "beer", "and", "a", "pint", "ruling"],
+            key=lambda word: -round(known.get(word, 0.0), 4),
+        )
+        by_score = sorted(scores, key=lambda scored: (-round(scored.score, 3), expected.index(scored.word)))
+        assert [scored.word for scored in by_score] == expected
+        for scored in scores:
+            assert np.sign(round(scored.score, 4)) == np.sign(known.get(scored.word, 0.0))
+
+
+def test_a_sure_step_has_words_too(recommended):
+    text = "we had craft beer pint"
+    steps = recommended.explain([text])[0]
+    sure = {step.action for step in steps if step.probability > 0.9999} - {"stop"}
+    assert sure
+    found = words(recommended, text)
+    for label in sure:
+        assert found[label][0].word in EVIDENT["bars"].split()
+        assert found[label][0].score > 1
+
+
+def test_the_papers_policy_finds_the_planted_word():
+    texts, labels = documents()
+    planted = [f"{text} zebra" if "law" in own else text for text, own in zip(texts, labels, strict=True)]
+    small = {"encoder_options": {"hidden": 24}, "hidden": 32, "width": 16, "learning_rate": 0.01, "batch_size": 16}
+    classifier = HiLAPClassifier(TREE, preset="paper", **small, supervised_epochs=20, reinforced_epochs=10)
+    classifier.fit(planted, labels)
+    assert classifier.score(planted, labels) == 1
+    # The second is placed at bars too: one step's words must not be taken for another's.
+    for text in ("we had a zebra", "we had craft beer and a zebra"):
+        found = words(classifier, text)
+        assert found["law"][0].word == "zebra"
+        assert found["law"][0].score > 1
+        for label in {*found} - {"law"}:
+            assert found[label][0].word in ("craft", "beer")
+
+
+def test_the_default_is_what_decides(flat, walking, recommended):
+    for classifier, by in ((flat, "flat"), (recommended, "flat"), (walking, "action")):
+        assert words(classifier, TEXT)
+        assert words(classifier, TEXT) == words(classifier, TEXT, by=by)
+
+
 def by_walk(classifier, text, steps):
-    """The log-probability of each step's action for another text, by the policy itself in its plainest form."""
+    """The log-odds of each step's action for another text, by the policy itself in its plainest form."""
     network = classifier.network_.eval()
     policy = network.policy
     with torch.no_grad():
         batch = network.encoder.prepare(Examples.of(classifier.taxonomy_, [[]], texts=[text])).batch(np.array([0]))
         docs = network.documents(network.see(batch), classifier._bias(classifier.decode_))
         walk, found = policy.start(1), []
-        for step in steps:
-            action = policy.stop if step == "stop" else classifier.taxonomy_.index(step)
-            found.append(float(policy.log_probs(docs, torch.tensor([0]), walk.at, walk.open)[0, action]))
+        taken = [classifier.taxonomy_.index(step) for step in steps if step != "stop"]
+        placed = {k for action in taken for k in policy.places.of(torch.tensor([action]))[1].tolist()}
+        for action in taken:
+            against = [k for k in walk.open[0].nonzero().squeeze(1).tolist() if k not in placed]
+            chances = policy.log_probs(docs, torch.tensor([0]), walk.at, walk.open)[0].double().exp()
+            found.append(float(torch.log(chances[action]) - torch.log(chances[against].sum())))
             walk = policy.step(walk, torch.tensor([action]))
     return found
 
 
 @pytest.mark.parametrize("taxonomy", [TREE, DAG], ids=["tree", "dag"])
-def test_scores_of_a_walk_are_what_its_own_actions_lose(taxonomy):
+def test_scores_of_a_walk_are_the_odds_that_its_own_actions_lose(taxonomy):
     classifier = trained(taxonomy, stop_bias=0.1)
     steps = [step.action for step in classifier.explain([TEXT])[0]]
     whole = by_walk(classifier, TEXT, steps)
-    found = words(classifier, TEXT)
+    found = words(classifier, TEXT, by="action")
     assert found
     for label, scores in found.items():
         # The step that placed the label is the first whose action is the label or lies below it.
-        number = next(i for i, action in enumerate(steps) if action != "stop" and label in taxonomy.close([action]))
+        number = next(i for i, action in enumerate(steps) if label in taxonomy.close([action]))
         for scored in scores:
             expected = whole[number] - by_walk(classifier, left_out(TEXT, scored.word), steps)[number]
             assert scored.score == pytest.approx(expected, abs=1e-3)
@@ -145,6 +207,12 @@ def test_every_place_of_a_word_is_left_out_at_once(flat):
         (" , -- ! ", []),
         ("  two  words ", ["two", "words"]),
         ("漢字 beer", ["漢", "字", "beer"]),
+        ("USB接口，25個", ["USB", "接", "口", "25", "個"]),
+        ("カ\u3099ラス ไทยที่", ["カ\u3099", "ラ", "ス", "ไ", "ท", "ย", "ที่"]),  # letters with their marks
+        ("हिन्दी का की के उपयोग", ["हिन्दी", "का", "की", "के", "उपयोग"]),
+        ("«हिन्दी», \u0940", ["हिन्दी"]),  # a mark without a letter is none
+        ("beer❤\ufe0f beer!", ["beer"]),  # nor one on a sign
+        ("café CAFE\u0301", ["café"]),
         ("don't (stop)", ["don't", "stop"]),
     ],
 )
@@ -152,6 +220,24 @@ def test_what_counts_as_a_word(text, shown):
     variants = attribution._Variants(text)
     assert variants.shown == shown
     assert variants.without(np.zeros(0, dtype=np.int64)) == text
+
+
+def test_leaving_out_a_word_leaves_others_of_the_same_letters():
+    variants = attribution._Variants("हिन्दी का की के")
+    assert variants.without(np.array([variants.shown.index("का")])) == "हिन्दी की के"
+
+
+@pytest.mark.parametrize(
+    "text", ["カタカナとひらがな", "ภาษาไทย ที่นี่", "漢字かな交じり文 mixed 123", "हिन्दी का की", "한국어 단어"]
+)
+def test_words_are_those_of_the_tokeniser(text):
+    seen = dict.fromkeys(tokens.words(text))
+    assert attribution._Variants(text).shown == [*seen]
+
+
+def test_a_step_without_a_choice_has_no_words():
+    chances = torch.log_softmax(torch.randn(3, 4), dim=1)
+    assert attribution._log_odds(chances, 1, torch.zeros(4, dtype=torch.bool)).tolist() == [0, 0, 0]
 
 
 def test_a_long_text_is_looked_at_a_bounded_number_of_times(flat, monkeypatch):

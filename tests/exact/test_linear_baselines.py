@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
-from sklearn.isotonic import IsotonicRegression
+from scipy.sparse.csgraph import maximum_flow
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from hilap import descent
-from hilap.baselines import closed_sets, linear
+from hilap.baselines import closed_sets, hsvm, linear
+from hilap.baselines.condensing import condensed
 from hilap.baselines.coupled import Coupled, solve_coupled
 from hilap.baselines.hr_svm import HRSVM
 from hilap.baselines.hsvm import HSVM
@@ -180,21 +182,45 @@ scores = st.one_of(st.integers(-3, 3), st.floats(-3, 3, width=16))
 @given(data=st.data(), taxonomy=taxonomies(max_labels=8))
 def test_the_best_set_is_that_of_enumeration(data, taxonomy):
     given = np.array(data.draw(st.lists(scores, min_size=len(taxonomy), max_size=len(taxonomy))), dtype=float)
-    graph, chosen = closed_sets.graph_of(taxonomy), np.zeros(len(taxonomy), dtype=bool)
-    room, child_of = closed_sets.room_for(graph), closed_sets.children_of(graph)
-    size = closed_sets.best_set(graph, room, child_of, graph.order, given, chosen)
-    sets = closed(taxonomy)
-    values = sets @ given
-    best = sets[np.abs(values - values.max()) < 1e-9]
-    assert size == chosen.sum() == best.sum(1).min()
-    assert chosen.tolist() in (best > 0).tolist()
+    graph, sets = closed_sets.graph_of(taxonomy), closed(taxonomy)
+    for level in (0.0, 0.5):
+        labels = graph.order.copy()
+        size = closed_sets.best_set(graph, closed_sets.room_for(graph), labels, given, level)
+        values = sets @ (given - level)
+        best = sets[np.abs(values - values.max()) < 1e-9]
+        assert size == best.sum(1).min()
+        assert np.isin(np.arange(len(taxonomy)), labels[:size]).tolist() in (best > 0).tolist()
+        assert sorted(labels) == sorted(graph.order)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_set_of_a_large_dag_is_scipys_minimum_cut(seed):
+    """It is worth all good labels, less the largest flow from these through their ancestors to the bad ones."""
+    rng = np.random.default_rng([seed, 9])
+    n, reach = 300, int(rng.choice([5, 40, 300]))
+    parents = {i: {int(p) for p in rng.integers(max(0, i - reach), i, size=rng.integers(0, 4))} for i in range(1, n)}
+    taxonomy = Taxonomy.of({"0": [], **{str(i): sorted(map(str, above)) for i, above in parents.items()}})
+    given = rng.integers(-6, 7, size=n) - seed % 3
+    edges = sparse.coo_array(taxonomy.parent_matrix)
+    good, bad = np.flatnonzero(given > 0), np.flatnonzero(given < 0)
+    rows = np.concatenate([np.full(len(good), n), edges.row, bad])
+    columns = np.concatenate([good, edges.col, np.full(len(bad), n + 1)])
+    room = np.concatenate([given[good], np.full(edges.nnz, 10**6), -given[bad]]).astype(np.int32)
+    flow = maximum_flow(sparse.csr_matrix((room, (rows, columns)), shape=(n + 2, n + 2)), n, n + 1).flow_value
+    graph = closed_sets.graph_of(taxonomy)
+    labels = graph.order.copy()
+    size = closed_sets.best_set(graph, closed_sets.room_for(graph), labels, given.astype(float), 0.0)
+    assert 0 < size < n
+    assert given[labels[:size]].sum() == given[good].sum() - flow
+    chosen = np.isin(np.arange(n), labels[:size])
+    assert chosen[edges.col[chosen[edges.row]]].all()
 
 
 @settings(max_examples=100)
 @given(data=st.data(), taxonomy=taxonomies(max_labels=7))
 def test_a_threshold_on_consistent_scores_gives_the_best_set(data, taxonomy):
     given = np.array([data.draw(st.lists(scores, min_size=len(taxonomy), max_size=len(taxonomy)))], dtype=float)
-    found = closed_sets.consistent(taxonomy, given)[0]
+    found = condensed(given, taxonomy)[0]
     sets = closed(taxonomy)
     for t in (-1.01, -0.3, 0.001, 0.7, 2.03):
         values = sets @ (given[0] - t)
@@ -208,18 +234,11 @@ def test_a_projection_onto_means_of_closed_sets_is_nearest(data, taxonomy):
     """It lies among them (no child above a parent, from 0 to 1), and no closed set lies at an acute angle beyond it."""
     given = np.array(data.draw(st.lists(scores, min_size=len(taxonomy), max_size=len(taxonomy))), dtype=float)
     graph, found = closed_sets.graph_of(taxonomy), np.empty(len(taxonomy))
-    closed_sets.project(graph, closed_sets.room_for(graph), closed_sets.children_of(graph), given, found)
+    closed_sets.project(graph, closed_sets.room_for(graph), given, found)
     assert ((found >= 0) & (found <= 1)).all()
     for label in taxonomy.labels:
         assert all(found[taxonomy.index(label)] <= found[taxonomy.index(p)] for p in taxonomy.parents(label))
     assert ((closed(taxonomy) - found) @ (given - found)).max() <= 1e-9
-
-
-def test_consistent_scores_of_a_chain_are_scikit_learns_isotonic_regression():
-    chain = Taxonomy.of({"1": [], "2": ["1"], "3": ["2"], "4": ["3"], "5": ["4"], "6": ["5"]})
-    given = np.random.default_rng([0, 7]).normal(size=(30, 6))
-    oracle = [IsotonicRegression(increasing=False).fit_transform(np.arange(6), row) for row in given]
-    np.testing.assert_allclose(closed_sets.consistent(chain, given), oracle, atol=1e-12)
 
 
 @settings(max_examples=60)
@@ -397,6 +416,44 @@ def test_hsvm_predicts_the_consistent_set_with_the_highest_sum_of_margins(taxono
         found = model.with_decoding(threshold=threshold).predict(valid.features).toarray()
         expected = sets[((margins - threshold) @ sets.T).argmax(1)]
         assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("tune", [None, "mean", "scut"])
+@pytest.mark.parametrize("taxonomy", [TREE, DAG])
+def test_hsvm_predicts_what_thresholds_on_its_scores_give(taxonomy, tune):
+    """Although it does not compute scores below all thresholds for that."""
+    train, valid = labelled(taxonomy), labelled(taxonomy, n=40, seed=1)
+    model = HSVM(row_options=RAW, tune=tune).fit(train, valid=valid)
+    for examples in (train, valid):
+        expected = model._chosen(model._scores(examples)).toarray()
+        assert np.array_equal(model.predict(examples.features).toarray(), expected)
+        assert np.array_equal(model.predict_both(examples.features)[0].toarray(), expected)
+        assert expected.any()
+
+
+@pytest.mark.parametrize("block", [1, 7, 40, 10**6])
+def test_weights_made_sparse_block_after_block_are_scipys(block, monkeypatch):
+    monkeypatch.setattr(hsvm, "BLOCK", block)
+    rng = np.random.default_rng([0, 10])
+    weight = rng.normal(size=(13, 6)) * (rng.random((13, 6)) < 0.4)
+    weight[[0, 7, 12]] = 0
+    weight[3, 3] = 1e-300  # nothing in float32
+    found, expected = hsvm._sparse(weight), sparse.csr_matrix(weight.astype(np.float32))
+    for name in ("data", "indices", "indptr"):
+        one, other = getattr(found, name), getattr(expected, name)
+        assert one.dtype == other.dtype
+        assert np.array_equal(one, other)
+    assert found.shape == (13, 6)
+
+
+def test_making_weights_sparse_takes_little_more_memory_than_the_result(monkeypatch):
+    monkeypatch.setattr(hsvm, "BLOCK", 10_000)
+    weight = np.random.default_rng([0, 11]).normal(size=(1_000, 500))  # none is zero: the worst that can be
+    tracemalloc.start()
+    found = hsvm._sparse(weight)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.2 * (found.data.nbytes + found.indices.nbytes) < 1.3 * weight.nbytes
 
 
 def test_the_duality_gap_of_hsvm_closes_and_its_dual_only_rises():

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from hilap.baselines import base, thresholds
+from hilap.baselines.hsvm import HSVM
 from hilap.baselines.svm import SVM
 from hilap.baselines.td_svm import TopDownSVM
 from hilap.corpus import Examples
@@ -120,9 +121,9 @@ def test_scut_of_a_top_down_system_looks_at_documents_of_the_parent_only():
     assert model.thresholds_[b] == pytest.approx(cut)
 
 
-@pytest.mark.parametrize("kind", [SVM, TopDownSVM])
+@pytest.mark.parametrize("kind", [SVM, TopDownSVM, HSVM])
 def test_sets_are_the_same_however_many_documents_are_scored_at_a_time(kind, monkeypatch):
-    model, asked = kind(jobs=1).fit(topics(90, 0), valid=topics(30, 1)), topics(50, 2)
+    model, asked = kind().fit(topics(90, 0), valid=topics(30, 1)), topics(50, 2)
     whole, score = model.predict(asked), model.score(asked)
     monkeypatch.setattr(base, "MOST_SCORES", 28)  # seven documents
     parts = model.predict(asked)

@@ -13,6 +13,7 @@ from hilap import HiLAPClassifier
 from hilap.encoders import make
 from hilap.errors import ModelError
 from hilap.storage import Stored, load_folder, save_folder
+from hilap.storage import folder as folder_module
 from hilap.taxonomy import Taxonomy
 
 TREE = Taxonomy.of({"a": [], "b": ["a"], "c": []})
@@ -77,8 +78,15 @@ FOREIGN = {
     "no training": (take(*TRAINING), "'training' is missing"),
     "no validation": (take("extra", "validation"), "'validation' is missing"),
     "no weight": (take("tensors", "policy.label"), "'policy.label' is missing"),
-    "no weight of the head": (take("tensors", "members.0.head.bias"), "do not fit together"),
-    "a weight too many": (put("tensors", "more", to=torch.zeros(2)), "do not fit together"),
+    "no weight of the head": (
+        take("tensors", "members.0.head.bias"),
+        "(tensor 'members.0.head.bias' is missing); get it",
+    ),
+    "a weight too many": (put("tensors", "more", to=torch.zeros(2)), "(tensor 'more' has no place); get it again, or"),
+    "a weight too short": (
+        put("tensors", "members.0.head.bias", to=torch.zeros(2)),
+        "tensor 'members.0.head.bias' is of shape (2,), needed is (3,)",
+    ),
     "a huge policy": (put("settings", "policy", "hidden", to=10**12), "needed is"),
     "a huge encoder": (put(*KIND, "learned", "features", to=99_999_999), "do not fit together"),
     "another type": (put("tensors", "policy.label", to=torch.zeros(4, 3).double()), "is of type torch.float64"),
@@ -113,6 +121,14 @@ def test_parts_that_do_not_fit_are_named(case, stored, tmp_path):
     assert says in str(caught.value)
     assert str(tmp_path / "m") in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_what_another_version_wrote_says_so(stored, tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_module, "__version__", "0.0.1")
+    with pytest.raises(
+        ModelError, match=r"'more' has no place\); it was written by hilap 0\.0\.1, this is .* train it"
+    ):
+        opened(stored, tmp_path / "m", put("tensors", "more", to=torch.zeros(2)))
 
 
 def test_an_unknown_kind_is_told(stored, tmp_path):

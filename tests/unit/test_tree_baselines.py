@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -48,6 +49,7 @@ def fitted(method, taxonomy=TREE, **changes):
         ({"features": "half"}, "features must be 'all', 'sqrt' or a share above 0 and up to 1.0, got 'half'"),
         ({"features": 3}, "features must be 'all', 'sqrt' or a share above 0 and up to 1.0, got 3"),
         ({"jobs": 0}, "jobs must be -1, or a whole number above 0, got 0"),
+        ({"refit": 1}, "refit must be True or False, got 1"),
         ({"row_options": {"bins": 3}}, "got 'bins'"),
     ],
 )
@@ -127,6 +129,33 @@ def test_the_significance_with_the_best_area_on_validation_documents_is_chosen()
     assert areas[made.significance_] == max(areas.values())
     assert len(set(areas.values())) > 1
     assert [record["select"] for record in made.history_] == pytest.approx(list(areas.values()), abs=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{}, {"trees": 4, "features": "sqrt"}], ids=["tree", "forest"])
+def test_refit_grows_on_all_documents_at_the_chosen_significance_and_keeps_thresholds(changes, tmp_path):
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(300, 6)).astype(np.float32)
+    labels = [[leaf for k, leaf in enumerate("dcf") if row[k] + 2 * rng.normal() > 1] for row in rows]
+    rows[rng.random(rows.shape) < 0.05] = np.nan
+    train, valid = (rows[:200], labels[:200]), (rows[200:], labels[200:])
+    plain = ClusHMC(TREE, jobs=1, **changes).fit(*train, valid=valid)
+    anew = ClusHMC(TREE, jobs=1, refit=True, **changes).fit(*train, valid=valid)
+    direct = ClusHMC(TREE, jobs=1, significance=plain.significance_, **changes).fit(rows, labels, valid=valid)
+    assert plain.significance_ not in (SIGNIFICANCES[-1], 1.0)  # so the tree is not only grown, but also stopped
+    one, other, before = (made._stored()[0] for made in (anew, direct, plain))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    for name in ("trees.threshold", "rows.mean"):  # the means, too, are those of all documents
+        assert not torch.equal(one[name], before[name])
+    anew.save(tmp_path)
+    for made in (anew, ClusHMC.load(tmp_path)):
+        assert made.refit is True
+        assert made.significance_ == plain.significance_
+        assert made.history_ == plain.history_
+        assert np.array_equal(made.thresholds_, plain.thresholds_)
+        assert made.validation_.to_json(per_label=True) == plain.validation_.to_json(per_label=True)
+        assert (plain.n_documents_, made.n_documents_) == (200, 300)
+        assert np.array_equal(made.label_counts_, direct.label_counts_)
+        assert np.array_equal(made.predict_proba(rows), direct.predict_proba(rows))
 
 
 def test_the_ridge_with_the_best_area_on_validation_documents_is_chosen():
@@ -341,11 +370,12 @@ def test_a_stored_number_of_labels_must_be_one(size, fine):
 
 
 @pytest.mark.data
+@pytest.mark.parametrize("refit", [False, True])
 @pytest.mark.parametrize(("name", "published"), [("funcat", 0.172), ("go", 0.357)])
-def test_the_area_of_a_single_tree_comes_close_to_the_published_one(data_folder, name, published):
+def test_the_area_of_a_single_tree_comes_close_to_the_published_one(data_folder, name, published, refit):
     """Vens et al. (2008), cellcycle. GO's three top labels, which every gene has, are left out: we suppose so there."""
     parts = load(name, data_folder / name)
-    made = ClusHMC(jobs=1).fit(parts["train"], valid=parts["valid"])
+    made = ClusHMC(jobs=1, refit=refit).fit(parts["train"], valid=parts["valid"])
     taxonomy, test = made.taxonomy_, parts["test"]
     always = np.asarray(parts["train"].labels.sum(0)).ravel() == len(parts["train"])
     assert always.sum() == (3 if name == "go" else 0)

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_sentences_begin_where_they_begin():
         ("By J. R. Tolkien", ["by j r tolkien"]),
         ("3.5 GHz vs. 4.0", ["3 5 ghz vs", "4 0"]),
         ("one\n\ntwo\n \nthree\nfour", ["one", "two", "three four"]),
-        ("漢字。日本！次", ["漢字", "日本", "次"]),
+        ("漢字。日本！次", ["漢 字", "日 本", "次"]),
         ("... !!! ???", []),
         ("", []),
     ],
@@ -226,6 +227,14 @@ def test_a_folder_that_cannot_be_one_is_said(tmp_path, name):
     (tmp_path / "file").write_text("x")
     with pytest.raises(SettingError, match=r"cache: .* cannot be used as a folder .*; give another"):
         token_cache.cached_rows(f"{tmp_path}/{name}", TEXTS, [], Maker())
+
+
+@pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="no folder that nobody may write to")
+def test_a_folder_that_cannot_be_written_to_is_said_before_anything_is_made():
+    make_rows = Maker()
+    with pytest.raises(SettingError, match=r"cache: nothing can be written into '/sys/kernel' \(.+\); give another"):
+        token_cache.cached_rows("/sys/kernel", TEXTS, [], make_rows)
+    assert make_rows.made == 0
 
 
 def test_a_place_that_is_taken_by_a_folder_is_said(tmp_path):

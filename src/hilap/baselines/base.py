@@ -265,6 +265,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 settings={name: value for name, value in parameters.items() if name != "taxonomy"},
                 history=self.history_,
                 validation=self.validation_,
+                explain=None if hasattr(self, "n_features_in_") else "TEXT",  # there is no walk, but words
             ),
             beside=("checkpoint.safetensors", "log.jsonl"),
         )
@@ -339,10 +340,14 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """(n, L) the predicted sets, some documents at a time: sets are sparse, scores are not."""
         size = max(MOST_SCORES // len(self.taxonomy_), 1)
         if len(examples) <= size:
-            return self._chosen(self._scores(examples))
+            return self._chosen(self._deciding(examples))
         starts = range(0, len(examples), size)
         parts = (examples.take(range(start, min(start + size, len(examples)))) for start in starts)
-        return sparse.vstack([self._chosen(self._scores(part)) for part in parts], format="csr")
+        return sparse.vstack([self._chosen(self._deciding(part)) for part in parts], format="csr")
+
+    def _deciding(self, examples: Examples) -> NDArray[Any]:
+        """(n, L) scores for sets alone: what is below every threshold need not be told apart."""
+        return self._scores(examples)
 
     def _ranked(self, scores: NDArray[Any]) -> NDArray[Any]:
         """(n, L) what probabilities are made of: scores, unless a label's own does not say how good it is."""

@@ -90,7 +90,8 @@ class CHMCNN(NeuralBaseline):
         the pooled area under the precision-recall curve, then trained anew on all documents). `default`: layers of
         1,000, batches of 32 and a learning rate of 5e-4, which takes a fraction of the time.
     encoder, encoder_options, epochs, batch_size, learning_rate, weight_decay, clip, patience, select
-        As of `NeuralBaseline`; None takes the preset's.
+        As of `NeuralBaseline`; None takes the preset's. So `patience=None` does not switch off the patience of 20 that
+        `paper-funcat` and `paper-go` have: to train all epochs give as many, `epochs=200, patience=200`.
     refit
         When epoch and thresholds are chosen, train anew, for as many epochs, on training and validation documents
         together, as the authors do. Thresholds stay as they were chosen. None takes the preset's.

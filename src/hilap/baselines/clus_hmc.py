@@ -49,6 +49,9 @@ class ClusHMC(Baseline):
         0.001, 0.005, 0.01, 0.05, 0.1 and 0.125 with the largest pooled AU(PRC) on the validation documents.
     min_leaf
         The fewest documents of a leaf.
+    refit
+        When significance and thresholds are chosen, grow anew on training and validation documents together, as the
+        paper does. Thresholds stay as they were chosen, and `validation_` tells how well the model did before.
     row_options
         How documents become rows: see `DocumentRows`. Trees need no standardised features, so they are not.
     threshold, tune, repair
@@ -77,6 +80,7 @@ class ClusHMC(Baseline):
         weight_decay: float = 0.75,
         significance: float | None = None,
         min_leaf: int = 5,
+        refit: bool = False,
         row_options: Mapping[str, Any] | None = None,
         threshold: float | None = None,
         tune: str | None = "example_f1",
@@ -93,6 +97,7 @@ class ClusHMC(Baseline):
         self.weight_decay = weight_decay
         self.significance = significance
         self.min_leaf = min_leaf
+        self.refit = refit
         self.row_options = row_options
         self.threshold = threshold
         self.tune = tune
@@ -115,27 +120,35 @@ class ClusHMC(Baseline):
         if self.features not in ("all", "sqrt"):
             good = isinstance(self.features, float) and 0 < self.features <= 1
             require(good, "features", "'all', 'sqrt' or a share above 0 and up to 1.0", self.features)
+        require(isinstance(self.refit, bool), "refit", "True or False", self.refit)
         DocumentRows(self.row_options).check()
         return self
 
     def _learn(self, train: Examples, valid: Examples) -> None:
-        self.rows_ = DocumentRows(self._row_options(train)).fit(train)
-        grown = self._grown(train)
         tried = SIGNIFICANCES if self.significance is None else (float(self.significance),)
-        forests = [Forest.of([tree.cut(level) for tree in grown]) for level in tried]
+        grown = self._grown(train, max(tried))
         rows = self.rows_.matrix(valid)
-        areas = [_area(valid, forest.scores(rows)) for forest in forests]
-        best = int(np.argmax(areas))
-        self.forest_, self.significance_ = forests[best], tried[best]
-        self.history_ = [
-            {"phase": "F-test", "epoch": i + 1, "select": area, "significance": level, "leaves": forest.n_leaves}
-            for i, (level, area, forest) in enumerate(zip(tried, areas, forests, strict=True))
-        ]
+        self.history_ = []
+        for i, level in enumerate(tried):
+            forest = _cut(grown, level)
+            record = {"phase": "F-test", "epoch": i + 1, "select": _area(valid, forest.scores(rows))}
+            self.history_.append({**record, "significance": level, "leaves": forest.n_leaves})
+        self.significance_ = tried[int(np.argmax([record["select"] for record in self.history_]))]
+        self.forest_ = _cut(grown, self.significance_)
 
-    def _grown(self, train: Examples) -> list[GrownTree]:
-        """Every tree, down to the loosest significance that may be chosen."""
+    def _choose(self, train: Examples, held_out: Examples) -> None:
+        super()._choose(train, held_out)
+        if self.refit:
+            examples = Examples.join([train, held_out])
+            self.forest_ = _cut(self._grown(examples, self.significance_), self.significance_)
+            self.n_documents_ = len(examples)
+            self.label_counts_ = np.bincount(examples.labels.indices, minlength=len(examples.taxonomy))
+
+    def _grown(self, train: Examples, significance: float) -> list[GrownTree]:
+        """Every tree, down to this significance; how rows are made is remembered."""
         from joblib import Parallel, delayed
 
+        self.rows_ = DocumentRows(self._row_options(train)).fit(train)
         rows = self.rows_.matrix(train)
         rows.sort_indices()
         growing = Growing(
@@ -143,7 +156,7 @@ class ClusHMC(Baseline):
             train.labels,
             label_weights(train.taxonomy, self.weight_decay),
             int(self.min_leaf),
-            max(SIGNIFICANCES) if self.significance is None else float(self.significance),
+            significance,
             self._features_of_a_test(rows.shape[1]),
         )
         with counting("trees", int(self.trees), shown=self.progress) as advance:
@@ -181,6 +194,10 @@ class ClusHMC(Baseline):
         width = len(tensors["rows.idf"] if "rows.idf" in tensors else tensors["rows.mean"])
         self.forest_ = Forest.opened(tensors, width, len(self.taxonomy_))
         self.significance_ = float(facts["significance"])
+
+
+def _cut(grown: list[GrownTree], significance: float) -> Forest:
+    return Forest.of([tree.cut(significance) for tree in grown])
 
 
 def _area(examples: Examples, scores: NDArray[Any]) -> float:

@@ -132,13 +132,13 @@ class CSSA(Baseline):
         projection = Projection.fitted(train.labels, int(self.components), rng)
         regression = Regression.fitted(rows, projection(train.labels), kernel, int(self.landmarks), rng)
         tried = RIDGES if self.ridge is None else (float(self.ridge),)
-        made = [Dependency.of(kernel, regression, ridge, projection) for ridge in tried]
         rows, areas = self.rows_.matrix(valid), []
         with counting("ridges", len(tried), shown=self.progress) as advance:
-            for each in made:
-                areas.append(float(np.nan_to_num(pooled_area(valid.labels, each.scores(rows)))))
+            for ridge in tried:  # one at a time, the best made again: each has a weight for every word and component
+                scores = Dependency.of(kernel, regression, ridge, projection).scores(rows)
+                areas.append(float(np.nan_to_num(pooled_area(valid.labels, scores))))
                 advance()
-        self.dependency_ = made[int(np.argmax(areas))]
+        self.dependency_ = Dependency.of(kernel, regression, tried[int(np.argmax(areas))], projection)
         self.history_ = [
             {"phase": "ridge", "epoch": i + 1, "select": area, "ridge": ridge}
             for i, (area, ridge) in enumerate(zip(areas, tried, strict=True))

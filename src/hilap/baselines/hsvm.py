@@ -24,8 +24,11 @@ from hilap.taxonomy import Taxonomy
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MOST_WEIGHTS = 500_000_000  # 4 GB while learning: every weight can change at every step, so they are kept dense
+MOST_WEIGHTS = 500_000_000
+"""Every weight can change at every step, so they are kept dense while learning: 4 GB. What is kept of them takes up to
+as much again, 8 bytes for each that is not zero."""
 CHECK_EVERY = 5  # passes
+BLOCK = 1_000_000  # weights that are looked through at once
 
 
 class HSVM(LinearBaseline):
@@ -109,12 +112,11 @@ class HSVM(LinearBaseline):
             )
         with counting("passes", self.passes, shown=self.progress) as advance:
             weight = self._descended(rows, train, advance)
-        offset = weight[-1].astype(np.float32)
-        self.linear_ = LinearModels(sparse.csr_matrix(weight[:-1].astype(np.float32)), offset)
+        self.linear_ = LinearModels(_sparse(weight[:-1]), weight[-1].astype(np.float32))
 
     def _descended(self, rows: sparse.csr_matrix, train: Examples, advance: Any) -> NDArray[np.float64]:
         """(F + 1, L) the weights; how far they are from the optimum goes into `history_`."""
-        from hilap.baselines.closed_sets import children_of, graph_of, room_for
+        from hilap.baselines.closed_sets import graph_of, room_for
         from hilap.baselines.structured import Documents, objectives, one_pass
         from hilap.descent import lengths
 
@@ -122,9 +124,9 @@ class HSVM(LinearBaseline):
         norms = lengths(rows.data, rows.indptr)
         documents = Documents(rows.data, rows.indices, rows.indptr, norms, gold.indices, gold.indptr)
         graph = graph_of(train.taxonomy)
-        means = gold.toarray().astype(np.float32)
+        means = gold.astype(np.float32).toarray()
         weight = np.zeros((rows.shape[1] + 1, len(train.taxonomy)))
-        problem = (documents, graph, room_for(graph), children_of(graph), float(self.strength), means, weight)
+        problem = (documents, graph, room_for(graph), float(self.strength), means, weight)
         order = np.arange(len(train))
         start = perf_counter()
         for step in range(1, self.passes + 1):
@@ -140,13 +142,38 @@ class HSVM(LinearBaseline):
                 break
         return weight
 
-    def _scores(self, examples: Examples) -> NDArray[Any]:
-        from hilap.baselines.closed_sets import consistent
+    def _deciding(self, examples: Examples) -> NDArray[Any]:
+        # Scores below every threshold take most of the time.
+        return self._consistent(super()._scores(examples), float(self.thresholds_.min(initial=np.inf)))
 
-        return consistent(self.taxonomy_, super()._scores(examples))
+    def _scores(self, examples: Examples) -> NDArray[Any]:
+        return self._consistent(super()._scores(examples))
+
+    def _consistent(self, margins: NDArray[Any], floor: float = -np.inf) -> NDArray[Any]:
+        from hilap.baselines.condensing import condensed
+
+        return condensed(margins, self.taxonomy_, floor)
 
     def _repaired(self, values: NDArray[Any]) -> NDArray[Any]:
         return self._levels.lowest(values)
+
+
+def _sparse(weight: NDArray[np.float64]) -> sparse.csr_matrix:
+    """(F, L) float32, block after block: at once, scipy would take four times the memory of the dense weights."""
+    n_features, n_labels = weight.shape
+    rows = max(1, BLOCK // max(1, n_labels))
+    blocks = range(0, n_features, rows)
+    starts = np.zeros(n_features + 1, dtype=np.int64)
+    for start in blocks:
+        starts[start + 1 : start + rows + 1] = np.count_nonzero(weight[start : start + rows].astype(np.float32), axis=1)
+    np.cumsum(starts, out=starts)
+    values, columns = np.empty(starts[-1], dtype=np.float32), np.empty(starts[-1], dtype=np.int32)
+    for start in blocks:
+        part = weight[start : start + rows].astype(np.float32)
+        there = part != 0
+        here = slice(starts[start], starts[min(start + rows, n_features)])
+        values[here], columns[here] = part[there], np.nonzero(there)[1]
+    return sparse.csr_matrix((values, columns, starts), shape=weight.shape)
 
 
 __all__ = ["HSVM"]

@@ -194,7 +194,8 @@ class NeuralBaseline(Baseline):
             As in `HiLAPClassifier.fit`.
         valid
             Validation documents, as `(X, y)` or as `Examples`; they choose the epoch and thresholds. Without them a
-            share of the training documents is held out.
+            share of the training documents is held out. With `refit` they are learned from in the end, and
+            `validation_` tells how well the model did on them before.
         checkpoint
             A file to write after every epoch. One that is there already is refused without `resume`.
         resume
@@ -212,7 +213,10 @@ class NeuralBaseline(Baseline):
         return self
 
     def _learn_anew(self, examples: Examples) -> None:
-        """Train on all documents, for as many epochs as the best one on validation documents had behind it."""
+        """Train on all documents, for as many epochs as the best one on validation documents had behind it.
+
+        `history_`, thresholds and `validation_` stay those of the training before: no documents are left to judge by.
+        """
         best = max(self.history_, key=lambda record: (record["select"], -record["validation_loss"]))
         course = replace(self._course(), epochs=best["epoch"], patience=None)
         network = self._network(examples)
@@ -229,6 +233,8 @@ class NeuralBaseline(Baseline):
         with counting("epochs on all documents", course.epochs, shown=self.progress) as advance:
             learning.run(advance=advance)
         self.network_ = network.eval()
+        self.n_documents_ = len(examples)
+        self.label_counts_ = np.bincount(examples.labels.indices, minlength=len(examples.taxonomy))
 
     def _learn(
         self, train: Examples, valid: Examples, *, checkpoint: str | Path | None = None, resume: bool = False

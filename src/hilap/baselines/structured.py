@@ -64,7 +64,6 @@ def one_pass(
     documents: Documents,
     graph: Graph,
     room: Room,
-    child_of: Whole,
     cost: float,
     means: NDArray[np.float32],
     weight: Floats,
@@ -81,7 +80,7 @@ def one_pass(
         mean, scale = means[i], 1.0 / (cost * documents.norms[i])
         for j in range(n_labels):
             worth[j] = mean[j] + scale * worth[j]
-        project(graph, room, child_of, worth, target)
+        project(graph, room, worth, target)
         count = 0
         for j in range(n_labels):
             after = np.float32(target[j])
@@ -98,21 +97,22 @@ def objectives(
     documents: Documents,
     graph: Graph,
     room: Room,
-    child_of: Whole,
     cost: float,
     means: NDArray[np.float32],
     weight: Floats,
 ) -> Any:
     """The primal and the dual objective, exactly: the optimum lies between them."""
     n_labels = weight.shape[1]
-    worth, chosen = np.empty(n_labels), np.zeros(n_labels, np.bool_)
+    worth = np.empty(n_labels)
     slack, value = 0.0, 0.0
     room.block[:] = 0
     for i in range(len(documents.norms)):
         _worth(documents, i, weight, worth)
-        best_set(graph, room, child_of, graph.order, worth, chosen)
+        labels = graph.order.copy()
+        size = best_set(graph, room, labels, worth, 0.0)
+        for label in labels[:size]:
+            slack += worth[label]
         for j in range(n_labels):
-            slack += worth[j] if chosen[j] else 0.0
             value += means[i, j]
         for k in range(documents.gold_starts[i], documents.gold_starts[i + 1]):
             label = documents.gold[k]

@@ -10,6 +10,7 @@ import typer
 from hilap.cli.corpus import app as corpus
 from hilap.cli.evaluate import evaluate
 from hilap.cli.explain import explain
+from hilap.cli.importing import with_imports
 from hilap.cli.inspect import inspect
 from hilap.cli.predict import predict
 from hilap.cli.taxonomy import app as taxonomy
@@ -29,10 +30,10 @@ app = typer.Typer(
 )
 app.add_typer(taxonomy, name="taxonomy")
 app.add_typer(corpus, name="corpus")
-app.command("train")(train)
-app.command("predict")(predict)
-app.command("explain")(explain)
-app.command("inspect")(inspect)
+app.command("train")(with_imports(train))
+app.command("predict")(with_imports(predict))
+app.command("explain")(with_imports(explain))
+app.command("inspect")(with_imports(inspect))
 app.command("evaluate")(evaluate)
 
 

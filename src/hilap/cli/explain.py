@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hilap.cli.options import FormatOption, JsonFlag, TextColumn, widened
+from hilap.cli.options import FeatureColumns, FormatOption, IdColumn, JsonFlag, TextColumn, widened
 from hilap.cli.predict import DecodeSet, ModelFolder, open_documents, open_model
 from hilap.cli.printing import console, print_json
 from hilap.errors import CorpusError, SettingError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from hilap.attribution import WordScore
     from hilap.corpus import Corpus, Examples
 
 _BAR = 20
 _WORD_BAR = 10
-_ONE = "one document is needed: TEXT, or --features, or --from FILE --id ID"
+_ONE = "one document is needed: TEXT, or --values, or --from FILE --document ID"
 
 
 def explain(
@@ -25,17 +30,21 @@ def explain(
         str | None, typer.Argument(metavar="TEXT", help="The document.", show_default=False)
     ] = None,
     numbers: Annotated[
-        str | None, typer.Option("--features", help='The document as features, "1,2.5,?"; `?` where one is missing.')
+        str | None, typer.Option("--values", help='The features of the document, "1,2.5,?"; `?` where one is missing.')
     ] = None,
     source: Annotated[str | None, typer.Option("--from", help="Take the document from this corpus.")] = None,
-    document: Annotated[str | None, typer.Option("--id", help="The document's id there.")] = None,
-    top: Annotated[int, typer.Option(min=1, help="Show so many of the actions that were open, and of the words.")] = 5,
-    words: Annotated[bool, typer.Option(help="Say which words of a text spoke for each of its labels.")] = True,
+    document: Annotated[str | None, typer.Option("--document", help="The document's id there.")] = None,
+    top: Annotated[
+        int, typer.Option(min=1, help="Show so many of the open actions, and of the words for and against a label.")
+    ] = 5,
+    words: Annotated[
+        bool, typer.Option(help="Say which words spoke for each label: what its logit loses without them.")
+    ] = True,
     set_: DecodeSet = None,
     format: FormatOption = None,
     text: TextColumn = "text",
-    id_column: Annotated[str, typer.Option(help="Column of the id in that corpus.")] = "id",
-    feature_columns: Annotated[str | None, typer.Option(help="Columns of features there, as a,b or f*.")] = None,
+    id: IdColumn = "id",
+    features: FeatureColumns = None,
     json: JsonFlag = False,
 ) -> None:
     """Show how a document is placed: where it stands at every step, what it could do, and which words spoke for it."""
@@ -43,10 +52,12 @@ def explain(
     if direct == (source is not None):
         raise SettingError(_ONE)
     if (document is None) != (source is None):
-        raise SettingError("--from and --id go together: which document of which corpus")
+        raise SettingError("--from and --document go together: which document of which corpus")
+    if features is not None and source is None:
+        raise SettingError("--features names columns of a corpus, so it needs --from; numbers go to --values")
     classifier = open_model(model, set_)
     if source is not None:
-        corpus = open_documents(source, classifier, format=format, text=text, id=id_column, features=feature_columns)
+        corpus = open_documents(source, classifier, format=format, text=text, id=id, features=features)
         example: Any = _found(corpus, str(document), classifier)
     else:
         example = _given(classifier, document_text, numbers)
@@ -82,13 +93,21 @@ def _reads(classifier: Any) -> tuple[str, ...]:
 
 
 def _words(classifier: Any, example: Examples, top: int) -> Any:
-    """The words that spoke for each label; None where the classifier reads no text, or the document has none."""
+    """The words that count most for and against each label; None where the classifier or the document has no text."""
     if example.texts is None or "texts" not in _reads(classifier):
         return None
     from hilap.attribution import words
 
     row = example[0].features if "features" in _reads(classifier) else None
-    return words(classifier, example.texts[0], features=row, top=top)
+    found = words(classifier, example.texts[0], features=row)
+    return {label: _telling(scores, top) for label, scores in found.items()}
+
+
+def _telling(scores: Sequence[WordScore], top: int) -> list[WordScore]:
+    """The words for a label and then those against it, the strongest first; what rounds to 0.00 says nothing."""
+    speak = [scored for scored in scores if round(scored.score, 2) > 0]
+    contradict = [scored for scored in reversed(scores) if round(scored.score, 2) < 0]
+    return speak[:top] + contradict[:top]
 
 
 def _given(classifier: Any, text: str | None, numbers: str | None) -> Examples:
@@ -110,7 +129,7 @@ def _parsed(numbers: str) -> list[float]:
     try:
         values = cell_numbers(cells, [str(k + 1) for k in range(len(cells))])
     except BadLineError as fault:
-        raise SettingError(f"--features: {str(fault).replace('column', 'feature')}") from None
+        raise SettingError(f"--values: {str(fault).replace('column', 'feature')}") from None
     return [float("nan") if value is None else value for value in values]
 
 
@@ -145,17 +164,27 @@ def _print_walk(walk: Any, taxonomy: Any, top: int) -> None:
 
 
 def _print_words(prediction: Any, spoken: Any) -> None:
-    """A line of bars for each label: the words that it would lose most without."""
-    from rich.table import Table
+    """A line and a bar for each word of each label: what its logit would lose, or gain, without it."""
     from rich.text import Text
 
     out = console()
     largest = max((abs(scored.score) for scores in spoken.values() for scored in scores), default=0.0) or 1.0
     for placed in prediction.labels:
+        speak = [scored for scored in spoken[placed.label] if scored.score > 0]
+        contradict = [scored for scored in spoken[placed.label] if scored.score < 0]
         out.print(Text(f"words for {placed.name}", style="bold"))
-        table = Table(box=None, show_header=False, pad_edge=False)
-        for scored in spoken[placed.label]:
-            bar = "█" * round(_WORD_BAR * abs(scored.score) / largest)
-            style = "green" if scored.score > 0 else "red"
-            table.add_row(Text(f"    {scored.score:+.2f}"), Text(bar.ljust(_WORD_BAR), style), Text(scored.word))
-        out.print(table)
+        out.print(_bars(speak, largest, "green") if speak else "    no word")
+        if contradict:
+            out.print(Text(f"words against {placed.name}", style="bold"))
+            out.print(_bars(contradict, largest, "red"))
+
+
+def _bars(scores: Sequence[WordScore], largest: float, style: str) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for scored in scores:
+        bar = "█" * round(_WORD_BAR * abs(scored.score) / largest)
+        table.add_row(Text(f"    {scored.score:+.2f}"), Text(bar.ljust(_WORD_BAR), style), Text(scored.word))
+    return table

@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 HILAP = "hilap"
+PRESETS = {
+    HILAP: ("paper", "original", "residual"),
+    "flat": ("default", "paper", "deep"),
+    "hmcn": ("default", "hilap"),
+    "c-hmcnn": ("default", "paper-funcat", "paper-go"),
+}
+"""Method -> its presets, the first where none is asked for. Written down: asking the classes for help imports torch."""
+_PRESETS_HELP = "; ".join(f"{method}: {', '.join(names)}" for method, names in PRESETS.items())
 
 
 def train(
@@ -57,10 +65,13 @@ def train(
         str | None,
         typer.Option(help="mlp, tfidf, textcnn, …: see docs/encoders.md; default: what the documents have."),
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="paper, original or residual.  [default: paper]")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help=f"Settings that go together; without it, the first. {_PRESETS_HELP}."),
+    ] = None,
     config: Config = None,
     set_: Set = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same model.  [default: 0]")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same model; 0 if none is given.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where a run into this folder was broken off.")
     ] = False,

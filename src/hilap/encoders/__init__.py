@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import nn
+
 from hilap.encoders.base import Encoder, Prepared, checked_options, evaluating, parameter_rates
 from hilap.encoders.bowcnn import BowCNN
 from hilap.encoders.han import HAN
@@ -35,6 +37,14 @@ ENCODERS: dict[str, type[Encoder]] = {
 """The encoders by name. One of your own is put here too, so that its models can be opened again."""
 
 
+class UnknownEncoderError(SettingError):
+    """There is no encoder of this name; one of a user's own is known once its module is imported."""
+
+    def __init__(self, name: object, hint: str) -> None:
+        self.name = f"{name!r:.100}"
+        super().__init__(f"there is no encoder {self.name}; {hint}")
+
+
 def make(encoder: str | Encoder, **options: Any) -> Encoder:
     """An encoder by its name with these options; an encoder itself is given back as it is.
 
@@ -44,7 +54,7 @@ def make(encoder: str | Encoder, **options: Any) -> Encoder:
     [20, 10]
     >>> make("mpl")
     Traceback (most recent call last):
-    hilap.errors.SettingError: there is no encoder 'mpl'; did you mean 'mlp'?
+    hilap.encoders.UnknownEncoderError: there is no encoder 'mpl'; did you mean 'mlp'?
     """
     if isinstance(encoder, Encoder):
         if options:
@@ -60,13 +70,27 @@ def make(encoder: str | Encoder, **options: Any) -> Encoder:
 def _named(name: object) -> type[Encoder]:
     if isinstance(name, str) and name in ENCODERS:
         return ENCODERS[name]
+    _check_no_module(name)
     near = did_you_mean(name, ENCODERS) if isinstance(name, str) else None
     hint = (
         f"did you mean {near!r}?"
         if near
-        else f"there are: {', '.join(ENCODERS)}; or give an Encoder of your own, or put it into hilap.encoders.ENCODERS"
+        else f"there are: {', '.join(ENCODERS)}; one of your own is given as an Encoder, or by name once its module "
+        "has put it into hilap.encoders.ENCODERS (on the command line: --import MODULE)"
     )
-    raise SettingError(f"there is no encoder {name!r}; {hint}")
+    raise UnknownEncoderError(name, hint)
+
+
+def _check_no_module(given: object) -> None:
+    """Say what to do with a class of encoders, or a torch module that is none."""
+    kind = given if isinstance(given, type) else type(given)
+    if issubclass(kind, Encoder):
+        raise SettingError(f"an encoder is needed, got its class {kind.__name__}; write {kind.__name__}(...)")
+    if issubclass(kind, nn.Module):
+        raise SettingError(
+            f"a torch module ({kind.__name__}) is no encoder by itself; a subclass of hilap.encoders.ModuleEncoder, "
+            "which also says how documents become its input, makes it one: see examples/own_encoder.py"
+        )
 
 
 def restore(name: str, settings: Any, learned: Any) -> Encoder:
@@ -92,6 +116,7 @@ __all__ = [
     "TextCNN",
     "TfIdf",
     "Transformer",
+    "UnknownEncoderError",
     "WordGraph",
     "evaluating",
     "make",

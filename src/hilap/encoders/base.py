@@ -163,14 +163,21 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
 def texts_of(examples: Examples, encoder: str) -> Sequence[str]:
     """The texts of a block, or an error where there are none. They may lie on disk: go through them block by block."""
     if examples.texts is None:
-        raise CorpusError(f"the {encoder} encoder reads texts, but these documents have none; use the mlp encoder")
+        raise CorpusError(
+            f"the {encoder} encoder reads texts, but these documents have none; give their texts (on the command line, "
+            "--text names the column), or train with an encoder of features, such as mlp"
+        )
     return examples.texts if isinstance(examples.texts, Strings) else list(examples.texts)
 
 
 def features_of(examples: Examples, encoder: str) -> Any:
     """The (n, F) features of a block, or an error where there are none."""
     if examples.features is None:
-        raise CorpusError(f"the {encoder} encoder reads features, but these documents have none; use a text encoder")
+        raise CorpusError(
+            f"the {encoder} encoder reads features, but these documents have none; give their features "
+            "(Examples.of(..., features=...); on the command line, --features names the columns), or train with an "
+            "encoder of texts"
+        )
     return examples.features
 
 

@@ -77,7 +77,12 @@ def _is_header(line: str) -> bool:
 
 
 def _check_width(line: str, dimensions: int, source: str | Path) -> None:
-    """Require the right width on the first line, where a wrong `dimensions` can still be told from a broken line."""
+    """Require blanks and the right width on the first line, where both can still be told from a broken line."""
+    if "\t" in line:
+        raise CorpusError(
+            f"{display(source)}: its columns are parted by tabs, but in GloVe's text format by single blanks; put "
+            "blanks in their place, such as with: tr '\\t' ' '"
+        )
     given = line.rstrip(" ").count(" ")
     if given != dimensions and _numbers(line.split(" ")[1:]) is not None:
         raise SettingError(

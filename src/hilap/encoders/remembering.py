@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from hilap.errors import ModelError
-from hilap.files import open_bytes, writing
-from hilap.storage.content import canonical, written
+from hilap.encoders.vector_cache import KEY_BYTES, KeptVectors
+from hilap.storage.content import canonical
 
 Vectors = NDArray[np.float32]
 _MOST = 50_000  # texts whose vectors are kept in memory
@@ -33,6 +32,7 @@ class Memory:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self._known: dict[bytes, Vectors] = {}
+        self._kept: KeptVectors | None = None
         self._source = ""  # a hash of what made the vectors
         self._body: weakref.ref[nn.Module] | None = None
         self._versions: tuple[tuple[int, int], ...] = ()
@@ -63,19 +63,27 @@ class Memory:
         width
             D.
         """
-        self._look_at(body, about)
-        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+        self._look_at(body, about, width)
+        keys = [_key(text) for text in texts]
         found = {key: self._known[key] for key in keys if key in self._known}
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        for start in range(0, len(new), _BLOCK):
-            block = [*new][start : start + _BLOCK]
-            found.update(zip(block, self._kept(block, [new[key] for key in block], encode, width), strict=True))
+        if self._kept is not None and new:
+            found.update(self._kept.find(new))
+        missing = [key for key in new if key not in found]
+        if self._kept is not None and missing:
+            self._kept.check()
+        for start in range(0, len(missing), _BLOCK):
+            block = missing[start : start + _BLOCK]
+            made = encode([new[key] for key in block])
+            found.update(zip(block, made, strict=True))
+            if self._kept is not None:
+                self._kept.put(block, made)
         self._known.update((key, found[key]) for key in new)
         while len(self._known) > _MOST:
             del self._known[next(iter(self._known))]  # the oldest
         return np.stack([found[key] for key in keys]) if keys else np.zeros((0, width), dtype=np.float32)
 
-    def _look_at(self, body: nn.Module, about: Mapping[str, Any]) -> None:
+    def _look_at(self, body: nn.Module, about: Mapping[str, Any], width: int) -> None:
         """Forget everything if vectors come from elsewhere now. Weights are hashed only if they were written to."""
         tensors = [*body.parameters(), *body.buffers()]
         versions = tuple((id(tensor), tensor._version) for tensor in tensors)
@@ -87,25 +95,9 @@ class Memory:
             running.update(memoryview(tensor.detach().cpu().contiguous().numpy()).cast("B"))
         if running.hexdigest() != self._source:
             self._known = {}
+            self._kept = None if self.folder is None else KeptVectors(self.folder, running.hexdigest(), width)
         self._source, self._versions, self._body = running.hexdigest(), versions, weakref.ref(body)
 
-    def _kept(
-        self, keys: Sequence[bytes], texts: Sequence[str], encode: Callable[[Sequence[str]], Vectors], width: int
-    ) -> Vectors:
-        """The vectors of a block of texts, from its file if there is one."""
-        if self.folder is None:
-            return encode(texts)
-        path = self.folder / f"{hashlib.sha256(self._source.encode() + b''.join(keys)).hexdigest()}.npy"
-        try:
-            with open_bytes(path, ModelError) as stream:
-                vectors: Vectors = np.load(stream, allow_pickle=False)
-            if vectors.shape == (len(texts), width) and vectors.dtype == np.float32:
-                return vectors
-        except (ModelError, ValueError, EOFError):
-            pass  # not there, or damaged: it is made anew
-        vectors = encode(texts)
-        with written(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-        with writing(path, "wb") as stream:
-            np.save(stream, vectors, allow_pickle=False)
-        return vectors
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES).digest()

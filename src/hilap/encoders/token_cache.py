@@ -54,10 +54,12 @@ def cached_rows(
     if folder is None or len(texts) < FEWEST_DOCUMENTS:
         return make(texts)
     key = _key(texts, depends_on)
-    path = _folder(folder) / f"{key.hex()}.tokens"
+    place = cache_folder(folder)
+    path = place / f"{key.hex()}.tokens"
     found = _opened(path, key, len(texts))
     if found is not None:
         return found
+    check_writable(place)
     _write(path, key, texts, make)
     return _opened(path, key, len(texts)) or make(texts)  # where it was deleted meanwhile
 
@@ -71,7 +73,8 @@ def _key(texts: Sequence[str], depends_on: Sequence[Any]) -> bytes:
     return digest.digest()
 
 
-def _folder(folder: str | Path) -> Path:
+def cache_folder(folder: str | Path) -> Path:
+    """The folder that an option `cache` names, made if it does not exist."""
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -79,6 +82,17 @@ def _folder(folder: str | Path) -> Path:
         reason = getattr(fault, "strerror", None) or fault
         raise SettingError(f"cache: {str(folder)!r} cannot be used as a folder ({reason}); give another") from None
     return place
+
+
+def check_writable(place: Path) -> None:
+    """Require that files can be put into the folder of an option `cache`. Reading alone needs no such right."""
+    try:
+        tempfile.TemporaryFile(dir=place).close()
+    except OSError as fault:
+        raise SettingError(
+            f"cache: nothing can be written into {str(place)!r} ({fault.strerror or fault}); give another folder, "
+            "or leave cache out"
+        ) from None
 
 
 def _opened(path: Path, key: bytes, n: int) -> TokenRows | None:

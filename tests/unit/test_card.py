@@ -1,0 +1,57 @@
+"""The model card: it names the commands that work with the model it lies beside."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hilap import HiLAPClassifier
+from hilap.baselines import method
+from hilap.corpus import Examples
+from hilap.encoders import MLP, Several, TfIdf
+from tests.contract.classifiers import TREE, documents, texts
+
+SMALL = {"hidden": 12, "width": 5, "supervised_epochs": 1, "reinforced_epochs": 1, "flat_epochs": 1}
+
+
+def commands(model, folder) -> list[str]:
+    model.save(folder)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    line = next(line for line in card.splitlines() if line.startswith("On the command line: "))
+    return re.findall(r"`(.*?)`", line)
+
+
+@pytest.mark.parametrize(
+    ("variant", "data", "encoder", "explained"),
+    [
+        ("hilap", texts(), "tfidf", ["hilap explain FOLDER TEXT"]),
+        ("flat", texts(), "tfidf", ["hilap explain FOLDER TEXT"]),  # no walk, but words
+        ("hilap", documents(), "mlp", ["hilap explain FOLDER --values NUMBERS"]),
+        ("flat", documents(), "mlp", []),
+    ],
+)
+def test_it_says_how_a_document_is_explained_where_there_is_something_to_show(
+    variant, data, encoder, explained, tmp_path
+):
+    model = HiLAPClassifier(TREE, variant=variant, encoder=encoder, encoder_options={"hidden": (9,)}, **SMALL)
+    assert commands(model.fit(*data), tmp_path / "m") == [
+        "hilap predict FOLDER INPUT --out FILE",
+        *explained,
+        "hilap inspect FOLDER",
+    ]
+
+
+def test_a_model_of_texts_and_features_needs_both_to_explain(tmp_path):
+    X, y = texts()
+    examples = Examples.of(TREE, y, texts=X, features=documents()[0])
+    model = HiLAPClassifier(encoder=Several([TfIdf(hidden=8), MLP(hidden=8)]), **SMALL).fit(examples)
+    assert "hilap explain FOLDER TEXT --values NUMBERS" in commands(model, tmp_path / "m")
+
+
+@pytest.mark.parametrize("name", ["svm", "flat"])
+@pytest.mark.parametrize(("data", "explained"), [(texts(), ["hilap explain FOLDER TEXT"]), (documents(), [])])
+def test_a_system_to_compare_with_has_no_walk_but_words_to_explain(name, data, explained, tmp_path):
+    model = method(name)(TREE, **({"epochs": 1} if name == "flat" else {})).fit(*data)
+    found = commands(model, tmp_path / "m")
+    assert found == ["hilap predict FOLDER INPUT --out FILE", *explained, "hilap inspect FOLDER"]
