@@ -20,6 +20,7 @@ def card(
     history: list[dict[str, Any]],
     validation: Report,
     explain: str | None = None,
+    refitted: bool = False,
 ) -> str:
     """The model card as Markdown.
 
@@ -39,6 +40,8 @@ def card(
         How well it does on the validation documents.
     explain
         What `hilap explain` is given after the folder; None leaves that command out, where it has nothing to show.
+    refitted
+        Whether it was trained anew on the validation documents too, after they had judged it.
     """
     figures = statistics(taxonomy)
     facts = [
@@ -49,6 +52,7 @@ def card(
         *([phase["name"], _phase(phase)] for phase in phases(history)),
     ]
     rows = [[name, str(value)] for name, value in settings.items()]
+    anew = " The model was then trained anew on them too; these are the scores of the one before." if refitted else ""
     commands = [
         "hilap predict FOLDER INPUT --out FILE",
         *([] if explain is None else [f"hilap explain FOLDER {explain}"]),
@@ -64,7 +68,7 @@ def card(
                 f"On the command line: {', '.join(f'`{command}`' for command in commands)}.",
                 "## Training\n\n" + markdown_table(["", ""], facts),
                 "## Scores on the validation documents\n\nThey chose the epoch and, if tuned, the threshold or the "
-                "stop bias: on new documents expect somewhat less.\n\n" + validation.to_markdown().strip(),
+                f"stop bias: on new documents expect somewhat less.{anew}\n\n" + validation.to_markdown().strip(),
                 "## Settings\n\n" + markdown_table(["Setting", "Value"], rows),
             ]
         )

@@ -55,3 +55,15 @@ def test_a_system_to_compare_with_has_no_walk_but_words_to_explain(name, data, e
     model = method(name)(TREE, **({"epochs": 1} if name == "flat" else {})).fit(*data)
     found = commands(model, tmp_path / "m")
     assert found == ["hilap predict FOLDER INPUT --out FILE", *explained, "hilap inspect FOLDER"]
+
+
+@pytest.mark.parametrize("name", ["c-hmcnn", "clus-hmc"])
+@pytest.mark.parametrize("refit", [True, False])
+def test_it_says_whose_scores_those_are_after_a_refit(name, refit, tmp_path):
+    X, y = documents()
+    options = {"epochs": 1} if name == "c-hmcnn" else {}
+    model = method(name)(TREE, refit=refit, **options).fit(X[10:], y[10:], valid=(X[:10], y[:10]))
+    model.save(tmp_path / "m")
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    assert ("these are the scores of the one before" in card) == refit
+    assert model.n_documents_ == len(X) - 10 * (not refit)

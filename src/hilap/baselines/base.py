@@ -144,8 +144,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _choose(self, train: Examples, held_out: Examples) -> None:
         """Thresholds and the way from scores to probabilities, on validation documents; then how well it does there."""
-        self.label_counts_ = np.bincount(train.labels.indices, minlength=len(train.taxonomy))
-        self.n_documents_ = len(train)
+        self._count(train)
         scores = self._scores(held_out)
         learned = (self.label_counts_ > 0) & (self.label_counts_ < len(train))  # margins of the others are constants
         ranked = self._ranked(scores)[:, learned] if self.margins else scores
@@ -161,6 +160,16 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.validation_: Report = report(
             held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False
         )
+
+    def _count(self, learned: Examples) -> None:
+        """Remember how many documents were learned from, and how many of each label."""
+        self.label_counts_ = np.bincount(learned.labels.indices, minlength=len(learned.taxonomy))
+        self.n_documents_ = len(learned)
+
+    @property
+    def _refitted(self) -> bool:
+        """Whether it was trained anew on validation documents too, after they had judged it."""
+        return False
 
     def _cross_scores(self, train: Examples, held_out: Examples) -> Callable[..., NDArray[Any]]:
         """(rows to learn from, rows to score) -> scores, by the same learner with the same settings."""
@@ -266,6 +275,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 history=self.history_,
                 validation=self.validation_,
                 explain=None if hasattr(self, "n_features_in_") else "TEXT",  # there is no walk, but words
+                refitted=self._refitted,
             ),
             beside=("checkpoint.safetensors", "log.jsonl"),
         )

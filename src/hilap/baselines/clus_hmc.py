@@ -141,8 +141,11 @@ class ClusHMC(Baseline):
         if self.refit:
             examples = Examples.join([train, held_out])
             self.forest_ = _cut(self._grown(examples, self.significance_), self.significance_)
-            self.n_documents_ = len(examples)
-            self.label_counts_ = np.bincount(examples.labels.indices, minlength=len(examples.taxonomy))
+            self._count(examples)
+
+    @property
+    def _refitted(self) -> bool:
+        return self.refit
 
     def _grown(self, train: Examples, significance: float) -> list[GrownTree]:
         """Every tree, down to this significance; how rows are made is remembered."""

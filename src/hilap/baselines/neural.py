@@ -212,6 +212,10 @@ class NeuralBaseline(Baseline):
             self._learn_anew(Examples.join([train, held_out]))
         return self
 
+    @property
+    def _refitted(self) -> bool:
+        return bool(self.setting("refit"))
+
     def _learn_anew(self, examples: Examples) -> None:
         """Train on all documents, for as many epochs as the best one on validation documents had behind it.
 
@@ -233,8 +237,7 @@ class NeuralBaseline(Baseline):
         with counting("epochs on all documents", course.epochs, shown=self.progress) as advance:
             learning.run(advance=advance)
         self.network_ = network.eval()
-        self.n_documents_ = len(examples)
-        self.label_counts_ = np.bincount(examples.labels.indices, minlength=len(examples.taxonomy))
+        self._count(examples)
 
     def _learn(
         self, train: Examples, valid: Examples, *, checkpoint: str | Path | None = None, resume: bool = False
