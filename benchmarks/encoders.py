@@ -575,6 +575,16 @@ def shown(row: dict[str, Any]) -> str:
     )
 
 
+def page_row(row: dict[str, Any]) -> str:
+    """The line of `docs/encoders.md`."""
+    name = f"{row['encoder']} {row['preset'] or ''}".strip() + "*" * row["predict_from_text"]
+    cells = [f"{row['prepare']:,.0f}"]
+    for what in ("predict", "train"):
+        ratio = row[f"{what}_ratio"]
+        cells += [f"{row[what]:,.0f}", f"{row[f'{what}_plain']:,.0f}", f"{ratio:,.{0 if ratio >= 10 else 1}f}"]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("encoders", nargs="*", default=[*PLAIN], metavar="ENCODER", help=", ".join(PLAIN))

@@ -162,6 +162,12 @@ def shown(row: dict[str, Any]) -> str:
     return f"{row['model']}: {row['documents/s']:,.0f} documents/s ({shares}; opening {row['opening']:.1f} s)"
 
 
+def page_row(row: dict[str, Any]) -> str:
+    """The line of `docs/speed.md`."""
+    shares = " | ".join(f"{100 * share:.0f}%" for share in row["shares"].values())
+    return f"| {row['model']} | {row['documents/s']:,.0f} | {shares} |"
+
+
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", default="arxiv", help="a folder of the data directory with texts")

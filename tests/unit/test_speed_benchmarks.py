@@ -233,3 +233,11 @@ def test_label_texts_write_every_seed(monkeypatch, data, tmp_path, capsys):
     assert list(row["seeds"]) == ["0", "1"]
     mean = np.mean([seed["micro_f1"] for seed in row["seeds"].values()])
     assert f"| small | none | {mean:.1f} /" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("module", "page"), [(encoders, "encoders.md"), (predict, "speed.md")])
+def test_the_tables_of_the_pages_are_the_committed_figures(module, page):
+    found = json.loads((BENCH / "results" / f"{module.__name__}.json").read_text(encoding="utf-8"))
+    lines = (BENCH.parent / "docs" / page).read_text(encoding="utf-8").splitlines()
+    assert found["rows"]
+    assert [row for row in found["rows"] if module.page_row(row) not in lines] == []
