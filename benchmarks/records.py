@@ -50,7 +50,7 @@ BASELINES = {
     "hmcn-tuned": "HMCN-F, sum first, tuned",
     "hr-dgcnn": "HR-DGCNN, tuned",
     "svm": "SVM, tuned",
-    "svm-zero": "SVM as in the paper, margin above 0",
+    "svm-zero": "SVM, margin above 0",
     "leaf-svm": "Leaf-SVM, tuned",
     "td-svm": "TD-SVM, tuned",
     "hsvm": "HSVM, tuned",

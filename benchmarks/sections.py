@@ -41,8 +41,8 @@ interpolates the curve, the others take average precision. On GO the authors of 
 roots; figures without them are in brackets."""
 AREAS = {  # method -> the figure of its authors on FunCat and on GO, and which curve they took
     "clus-hmc": ("Vens et al. 2008", (17.2, 35.7), "au_prc_interpolated"),
-    "clus-hmc-ens": ("Schietgat et al. 2010", (22.7, 38.7), "au_prc_interpolated"),
-    "hmcn-authors": ("Wehrmann et al. 2018", (25.2, 40.0), "au_prc_pooled"),
+    "clus-hmc-ens": (NONE, (None, None), "au_prc_interpolated"),
+    "hmcn-authors": (NONE, (None, None), "au_prc_pooled"),
     "c-hmcnn-paper": ("Giunchiglia and Lukasiewicz 2020", (25.5, 41.3), "au_prc_pooled"),
     "c-hmcnn": ("Giunchiglia and Lukasiewicz 2020", (25.5, 41.3), "au_prc_pooled"),
     "hilap": (NONE, (None, None), "au_prc_pooled"),

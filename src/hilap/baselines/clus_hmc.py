@@ -51,7 +51,7 @@ class ClusHMC(Baseline):
         The fewest documents of a leaf.
     refit
         When significance and thresholds are chosen, grow anew on training and validation documents together, as the
-        paper does. Thresholds stay as they were chosen, and `validation_` tells how well the model did before.
+        paper does as far as we remember. Thresholds stay, and `validation_` tells how well the model did before.
     row_options
         How documents become rows: see `DocumentRows`. Trees need no standardised features, so they are not.
     threshold, tune, repair
