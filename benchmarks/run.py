@@ -149,6 +149,7 @@ def run(
         **trained,
         "history": [_rounded(record) for record in made.history_ if "select" in record],
         "valid": {key: _round(value) for key, value in made.validation_.scores.items()},
+        **solver_of(made),
     }
     if test:
         found["test"] = on_test(made, parts, found)
@@ -177,6 +178,12 @@ def decoding_of(made: Any) -> dict[str, Any]:
         return dict(made.decode_.to_dict())
     thresholds = made.thresholds_
     return {"threshold": _round(float(thresholds.mean())), "thresholds_differ": bool(np.ptp(thresholds) > 0)}
+
+
+def solver_of(made: Any) -> dict[str, Any]:
+    """How far a solver came that goes round after round without being judged: its last record."""
+    rounds = [record for record in made.history_ if record["phase"] in ("passes", "rounds")]
+    return {"solver": _rounded(rounds[-1])} if rounds else {}
 
 
 def kind_of(settings: dict[str, Any]) -> Any:

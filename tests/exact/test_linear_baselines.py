@@ -17,13 +17,13 @@ from sklearn.svm import LinearSVC
 
 from hilap import descent
 from hilap.baselines import closed_sets, hsvm, linear
+from hilap.baselines.chances import ALWAYS, NEVER
 from hilap.baselines.condensing import condensed
 from hilap.baselines.coupled import Coupled, solve_coupled
 from hilap.baselines.hr_svm import HRSVM
 from hilap.baselines.hsvm import HSVM
 from hilap.baselines.leaf_svm import LeafSVM
 from hilap.baselines.levels import Levels
-from hilap.baselines.linear import ALWAYS, NEVER
 from hilap.baselines.svm import SVM
 from hilap.baselines.td_svm import TopDownSVM
 from hilap.corpus import Examples

@@ -131,3 +131,16 @@ def test_sets_are_the_same_however_many_documents_are_scored_at_a_time(kind, mon
     assert parts.dtype == whole.dtype
     assert np.array_equal(parts.toarray(), whole.toarray())
     assert model.score(asked) == score
+
+
+def test_thresholds_are_tried_where_scores_lie_after_repair():
+    """Margins of labels that all documents of a parent have are constants; on the way down they lie elsewhere."""
+    rng = np.random.default_rng(0)
+    gold = sparse.csr_array((rng.random((200, 2)) < [0.3, 0.3]).astype(np.int32))
+    own = gold.toarray()[:, 0] + rng.normal(size=200)
+    margins = np.column_stack([own, np.full(200, 1000.0)])  # the second label is passed freely, below the first
+    found = thresholds.tuned(gold, margins, "micro_f1", lambda values: np.minimum(values, values[:, :1]), 0.0)[0]
+    sets = np.repeat((own > found)[:, None], 2, axis=1)
+    every = [np.repeat((own > cut)[:, None], 2, axis=1) for cut in own]
+    best = max(thresholds.score_sets(gold, one, "micro_f1") for one in every)
+    assert thresholds.score_sets(gold, sets, "micro_f1") == pytest.approx(best, abs=0.01)

@@ -12,16 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from hilap.baselines import hsvm
+from hilap.baselines.chances import ALWAYS, NEVER
 from hilap.baselines.hr_svm import HRSVM
 from hilap.baselines.hsvm import HSVM
 from hilap.baselines.leaf_svm import LeafSVM
-from hilap.baselines.linear import ALWAYS, NEVER, LinearModels, column, solve_svm
+from hilap.baselines.linear import LinearModels, column, solve_svm
 from hilap.baselines.svm import SVM
 from hilap.baselines.td_svm import TopDownSVM
 from hilap.errors import HilapError, ModelError, SettingError
 from hilap.metrics.hierarchical import inconsistent_share
+from hilap.taxonomy import Taxonomy
 from tests.contract.classifiers import DAG, N_FEATURES, TAXONOMIES, TREE, documents, texts
 
 MAKERS = {
@@ -101,6 +104,38 @@ def test_a_label_that_no_training_document_has_is_given_at_no_threshold(name, tu
     assert (model.predict_proba(valid[0])[:, TREE.index("never")] < 1e-3).all()
     bare = MAKERS[name](TREE, tune=tune).fit(X, y, valid=valid)
     assert model.sigmoid_ == bare.sigmoid_  # constants say nothing about how margins become probabilities
+
+
+@pytest.mark.parametrize("name", ["leaf-svm", "hr-leaves"])
+def test_an_inner_label_whose_leaves_have_no_documents_says_nothing_about_probabilities(name):
+    """It follows from leaves that were never learned, so its margin is a constant, though documents have it."""
+    taxonomy = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": [], "e": ["d"]})
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3)).astype(np.float32)
+    y = [["b" if row[0] > 0 else "c", *(["d"] if row[1] > 1 else [])] for row in X]  # never e, the leaf below d
+    model = MAKERS[name](taxonomy).fit(X[:80], y[:80], valid=(X[80:], y[80:]))
+    bare = MAKERS[name](taxonomy).fit(X[:80], [one[:1] for one in y[:80]], valid=(X[80:], [one[:1] for one in y[80:]]))
+    assert model.sigmoid_ == bare.sigmoid_
+    chances = model.predict_proba(X[80:])
+    assert chances[:, taxonomy.index("b")].max() > 0.9 > 0.1 > chances[:, taxonomy.index("b")].min()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("hsvm", {"passes": 1, "tolerance": 1e-6}, "hsvm: after 1 passes the objective may be .*% above its optimum"),
+        ("hr-svm", {"rounds": 1, "tolerance": 1e-9}, "hr-svm: not settled after 1 rounds"),
+    ],
+)
+def test_a_solver_that_is_ended_before_its_goal_says_so(name, changes, words):
+    with pytest.warns(ConvergenceWarning, match=words):
+        MAKERS[name](TREE, **changes).fit(*documents(n=60))
+
+
+@pytest.mark.parametrize("name", ["hsvm", "hr-svm"])
+def test_a_solver_that_has_reached_its_goal_says_nothing(name, recwarn):
+    MAKERS[name](TREE, tolerance=0.05, strength=0.01).fit(*documents(n=60))
+    assert not [one for one in recwarn if issubclass(one.category, ConvergenceWarning)]
 
 
 def test_documents_without_any_label_teach_to_give_none(name):

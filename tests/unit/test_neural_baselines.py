@@ -15,13 +15,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from hilap.baselines import learning
+from hilap.baselines import learning, neural
 from hilap.baselines.c_hmcnn import CHMCNN
 from hilap.baselines.conditional import Conditional
 from hilap.baselines.flat import Flat
 from hilap.baselines.heads import FeatureRows
 from hilap.baselines.hmcn import HMCN
-from hilap.baselines.judging import F1S, SELECTS
+from hilap.baselines.judging import F1S, SELECTS, Judge
 from hilap.baselines.learning import Course, Learning
 from hilap.corpus import Examples
 from hilap.encoders import make
@@ -165,10 +165,13 @@ def test_the_epoch_is_judged_at_its_own_threshold_and_by_scut_if_asked():
         assert best["example_f1"] == pytest.approx(made.validation_.scores["example_f1"])
 
 
-def test_scutfbr_trains_its_further_models_and_ends_with_a_threshold_for_each_label():
+def test_scutfbr_trains_its_further_models_and_ends_with_a_threshold_for_each_label(monkeypatch):
+    judges = []
+    monkeypatch.setattr(neural, "Judge", lambda **facts: judges.append(facts) or Judge(**facts))
     made = make_one("flat", tune="scutfbr", epochs=2).fit(*documents(n=60))
     assert len(np.unique(made.thresholds_)) > 1
     assert len(made.history_) == 2
+    assert [facts["tune"] for facts in judges] == ["scutfbr"] * 16  # all choose their epoch in the same way
 
 
 def test_a_parameter_that_is_given_wins_over_the_preset_and_the_preset_over_what_all_share():
@@ -655,20 +658,21 @@ def test_the_max_constraint_holds_on_the_gene_ontology(data_folder):
         np.testing.assert_array_equal(found[:, label], values[:, members].max(1))
 
 
-def test_refit_trains_on_all_documents_for_as_many_epochs_as_were_best_and_keeps_thresholds():
+@pytest.mark.parametrize("method", ["c-hmcnn", "hmcn-r"])
+def test_refit_trains_on_all_documents_for_as_many_epochs_as_were_best_and_keeps_thresholds(method):
     train, valid = documents(n=60), documents(n=30, seed=7)
     options = {"tune": "mean", "epochs": 4, "select": "au_prc"}
-    plain = make_one("c-hmcnn", **options).fit(*train, valid=valid)
-    anew = make_one("c-hmcnn", **options, refit=True).fit(*train, valid=valid)
+    plain = make_one(method, **options).fit(*train, valid=valid)
+    anew = make_one(method, **options, refit=True).fit(*train, valid=valid)
     assert np.array_equal(plain.thresholds_, anew.thresholds_)
     assert plain.validation_.scores == anew.validation_.scores
     both = np.concatenate([train[0], valid[0]]), [*train[1], *valid[1]]
-    by_hand = make_one("c-hmcnn", epochs=kept(plain)["epoch"], select="loss").fit(*both, valid=both)
+    by_hand = make_one(method, epochs=kept(plain)["epoch"], select="loss").fit(*both, valid=both)
     assert kept(by_hand)["epoch"] == kept(plain)["epoch"]  # its loss falls to the end
     same_weights(anew, by_hand)
     assert np.isnan(both[0]).any()  # and their means are those of all documents
     with pytest.raises(SettingError, match="refit must be true or false, got 3"):
-        CHMCNN(TREE, refit=3).check()
+        make_one(method, refit=3).check()
 
 
 def test_a_refitted_model_tells_what_it_learned_from_and_how_well_it_did_before(tmp_path):

@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
-from hilap.baselines.chances import Sigmoid
+from hilap.baselines.chances import ALWAYS, NEVER, Sigmoid
 from hilap.baselines.thresholds import TUNES, scutfbr, tuned
 from hilap.card import card
 from hilap.corpus import Examples
@@ -146,9 +146,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Thresholds and the way from scores to probabilities, on validation documents; then how well it does there."""
         self._count(train)
         scores = self._scores(held_out)
-        learned = (self.label_counts_ > 0) & (self.label_counts_ < len(train))  # margins of the others are constants
-        ranked = self._ranked(scores)[:, learned] if self.margins else scores
-        self.sigmoid_ = Sigmoid.fitted(ranked, held_out.labels[:, learned]) if self.margins else None
+        self.sigmoid_ = self._sigmoid(train, held_out, scores) if self.margins else None
         start = (0.0 if self.margins else 0.5) if self.threshold is None else float(self.threshold)
         self.thresholds_ = np.full(len(train.taxonomy), start)
         if self.tune == "scutfbr":
@@ -160,6 +158,17 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.validation_: Report = report(
             held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False
         )
+
+    def _sigmoid(self, train: Examples, held_out: Examples, scores: NDArray[Any]) -> Sigmoid:
+        """From margins to probabilities, by labels that have margins of their own.
+
+        A label that no training document has, or all have, has a constant far beyond all margins, and so has one that
+        follows from such labels alone (an inner label, where only leaves are learned).
+        """
+        ranked = self._ranked(scores)
+        learned = (self.label_counts_ > 0) & (self.label_counts_ < len(train))
+        learned &= ((ranked > NEVER) & (ranked < ALWAYS)).any(0)
+        return Sigmoid.fitted(ranked[:, learned], held_out.labels[:, learned])
 
     def _count(self, learned: Examples) -> None:
         """Remember how many documents were learned from, and how many of each label."""
@@ -175,7 +184,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """(rows to learn from, rows to score) -> scores, by the same learner with the same settings."""
 
         def scores(learn: NDArray[np.int64], rate: NDArray[np.int64]) -> NDArray[Any]:
-            other = clone(self).set_params(taxonomy=train.taxonomy, tune=None, progress=False)
+            other = clone(self).set_params(taxonomy=train.taxonomy, progress=False)  # judged as it is itself
             part = train.take(learn)
             other.taxonomy_, other.history_ = train.taxonomy, []
             other._learn(part, held_out)

@@ -22,7 +22,6 @@ from hilap.baselines.levels import Levels, highest
 from hilap.baselines.neural import NeuralBaseline
 from hilap.baselines.values import check_choice
 from hilap.encoders import Encoder
-from hilap.errors import require
 from hilap.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
@@ -171,7 +170,6 @@ class CHMCNN(NeuralBaseline):
         """Raise an error where a parameter has a value it cannot have."""
         super().check()
         check_choice("repair", self.repair, ("drop", "add"))
-        require(isinstance(self.setting("refit"), bool), "refit", "true or false", self.setting("refit"))
         return self
 
     def _head(self, dim: int, taxonomy: Taxonomy) -> Head:

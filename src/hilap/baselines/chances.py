@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 MOST = 2_000_000  # margins that the sigmoid is fitted on
 
+NEVER, ALWAYS = -1000.0, 1000.0
+"""The margins of a label that no training document has, or all have: beyond any threshold that is worth trying."""
+
 
 @dataclass(frozen=True)
 class Sigmoid:
@@ -56,4 +59,4 @@ class Sigmoid:
         return cls(slope, float(found.intercept_[0])) if slope > 0 else cls(1.0, 0.0)
 
 
-__all__ = ["Sigmoid"]
+__all__ = ["ALWAYS", "NEVER", "Sigmoid"]

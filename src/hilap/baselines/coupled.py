@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hilap.baselines.linear import ALWAYS, Column, LinearModels, column, in_threads
+from hilap.baselines.chances import ALWAYS
+from hilap.baselines.linear import Column, LinearModels, column, in_threads, warn_unsolved
 from hilap.taxonomy import Taxonomy
 
 PASSES = 100  # over the documents, for a label in one round; the next round goes on from there
@@ -205,6 +206,11 @@ def solve_coupled(
         if not problem.unfinished and (alone or before - now <= problem.tolerance * now):
             break
         before = now
+    else:
+        warn_unsolved(
+            f"hr-svm: not settled after {rounds} rounds ({len(problem.unfinished)} labels not solved to the tolerance of "
+            f"{problem.tolerance:g}); give more rounds, a smaller strength or a larger tolerance"
+        )
     return problem.models(), history
 
 

@@ -43,7 +43,7 @@ _AUTHORS: dict[str, Any] = {
     "batch_norm": True,
     "beta": 0.5,
     "penalty": 0.1,
-    "rereads": True,
+    "rereads": False,
 }
 
 
@@ -244,11 +244,14 @@ class HMCN(NeuralBaseline):
     penalty
         The weight of violations (lambda).
     rereads
-        Whether global outputs are made of the last layer and the document again, as every layer is, or of the last
-        layer alone.
+        Whether global outputs are made of the last layer and the document again, as every layer is and as the HiLAP
+        paper's code has it, or of the last layer alone.
     encoder, encoder_options, epochs, batch_size, learning_rate, weight_decay, clip, patience, select
         As of `NeuralBaseline`; None takes the preset's, here and above. Features go in as they are (`rows`), texts
         through `tfidf`.
+    refit
+        When epoch and thresholds are chosen, train anew, for as many epochs, on training and validation documents
+        together. Thresholds stay as they were chosen. None takes the preset's: not in any.
     threshold, tune, repair
         The probability above which a label is given (None: 0.5), what tunes it, and what is done to inconsistent sets.
     validation_share, seed, output, progress
@@ -273,6 +276,7 @@ class HMCN(NeuralBaseline):
             "dropout": 0.0,
             "batch_norm": False,
             "penalty": 0.0,
+            "rereads": True,
         },
     }
 
@@ -299,6 +303,7 @@ class HMCN(NeuralBaseline):
         clip: float | None = None,
         patience: int | None = None,
         select: str | None = None,
+        refit: bool | None = None,
         threshold: float | None = None,
         tune: str | None = None,
         repair: str | None = None,
@@ -336,6 +341,7 @@ class HMCN(NeuralBaseline):
         self.beta = beta
         self.penalty = penalty
         self.rereads = rereads
+        self.refit = refit
 
     def check(self) -> Self:
         """Raise an error where a parameter has a value it cannot have."""

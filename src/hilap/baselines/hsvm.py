@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hilap.baselines.linear import LinearBaseline, LinearModels
+from hilap.baselines.linear import LinearBaseline, LinearModels, warn_unsolved
 from hilap.baselines.progress import counting
 from hilap.baselines.values import check_count
 from hilap.corpus import Examples
@@ -139,7 +139,11 @@ class HSVM(LinearBaseline):
             self.history_.append({**record, "seconds": perf_counter() - start})
             start = perf_counter()
             if primal - dual <= self.tolerance * primal:
-                break
+                return weight
+        warn_unsolved(
+            f"hsvm: after {self.passes} passes the objective may be {(primal - dual) / primal:.1%} above its optimum, "
+            f"and tolerance asks for {self.tolerance:.1%}; give more passes, a smaller strength or a larger tolerance"
+        )
         return weight
 
     def _deciding(self, examples: Examples) -> NDArray[Any]:

@@ -64,8 +64,9 @@ class Judge:
     def _at_best(self, scores: NDArray[Any]) -> dict[str, float]:
         # scutfbr trains fifteen further models: an epoch is judged by one threshold for what chooses epochs
         metric = self.tune if self.tune != "scutfbr" else self.select if self.select in F1S else "mean"
-        tried = candidates(self.gold, scores, self.start)
-        curves = f1_curves(self.gold, self.repair(scores), tried)
+        repaired = self.repair(scores)
+        tried = candidates(self.gold, repaired, self.start)
+        curves = f1_curves(self.gold, repaired, tried)
         best = int(np.argmax(curve_of(curves, str(metric))))
         return {name: float(curve[best]) for name, curve in curves.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from hilap.baselines.base import Baseline
+from hilap.baselines.chances import ALWAYS, NEVER
 from hilap.baselines.rows import DocumentRows
 from hilap.baselines.values import check_jobs, check_positive
 from hilap.corpus import Examples
@@ -23,8 +26,6 @@ if TYPE_CHECKING:
 
 PASSES = 1000  # of dual coordinate descent at most
 SPARSE = 0.1  # rows with a smaller share of values that are not zero
-NEVER, ALWAYS = -1000.0, 1000.0
-"""The margins of a label that no training document has, or all have: beyond any threshold that is worth trying."""
 
 Column = tuple[NDArray[np.int32], NDArray[np.float32], float]
 """The weights of a label that are not zero: their features, their values; and its offset."""
@@ -242,9 +243,12 @@ def _solve_dual(
     return None if passes > PASSES else (w[:-1], float(w[-1]))
 
 
+def warn_unsolved(message: str) -> None:
+    """Say that a solver was ended before its goal, as scikit-learn's solvers do."""
+    warnings.warn(message, ConvergenceWarning, stacklevel=2)
+
+
 __all__ = [
-    "ALWAYS",
-    "NEVER",
     "Column",
     "LinearBaseline",
     "LinearModels",
@@ -253,4 +257,5 @@ __all__ = [
     "in_threads",
     "one_vs_rest",
     "solve_svm",
+    "warn_unsolved",
 ]

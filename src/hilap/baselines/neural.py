@@ -150,6 +150,7 @@ class NeuralBaseline(Baseline):
         if self.setting("patience") is not None:
             check_count("patience", self.setting("patience"))
         check_choice("select", self.setting("select"), SELECTS)
+        require(isinstance(self.setting("refit"), bool), "refit", "true or false", self.setting("refit"))
         self._check_encoder()
         return self
 

@@ -44,8 +44,9 @@ def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Values, start: flo
         found, _ = best_thresholds(gold.toarray() > 0, scores)
         never = np.maximum(start, scores.max(0)) if len(scores) else np.full(scores.shape[1], start)
         return np.where(np.asarray(gold.sum(0)).ravel() > 0, found, never)
-    tried = candidates(gold, scores, start)
-    values = np.array(curve_of(f1_curves(gold, repair(scores), tried), tune))
+    repaired = repair(scores)
+    tried = candidates(gold, repaired, start)
+    values = np.array(curve_of(f1_curves(gold, repaired, tried), tune))
     first = int(values.argmax())
     worse = np.flatnonzero(values[first:] < values[first])
     last = first + (int(worse[0]) if len(worse) else len(values) - first) - 1
