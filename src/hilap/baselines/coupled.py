@@ -208,8 +208,8 @@ def solve_coupled(
         before = now
     else:
         warn_unsolved(
-            f"hr-svm: not settled after {rounds} rounds ({len(problem.unfinished)} labels not solved to the tolerance of "
-            f"{problem.tolerance:g}); give more rounds, a smaller strength or a larger tolerance"
+            f"hr-svm: not settled after {rounds} rounds ({len(problem.unfinished)} labels not solved to the tolerance "
+            f"of {problem.tolerance:g}); give more rounds, a smaller strength or a larger tolerance"
         )
     return problem.models(), history
 
