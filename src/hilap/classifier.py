@@ -105,6 +105,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         temperature: float | None = None,
         state_dropout: float | None = None,
         start_scale: float | None = None,
+        averaging: str | None = None,
+        max_constraint: bool | None = None,
         variant: str | None = None,
         flat_epochs: int | None = None,
         supervised_epochs: int | None = None,
@@ -133,6 +135,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         repeats: int | None = None,
         pool_validation: bool | None = None,
         wide: bool | None = None,
+        wide_loss: str | None = None,
         wide_strength: float | None = None,
         wide_options: Mapping[str, Any] | None = None,
         wide_vectors: str | None = None,
@@ -172,6 +175,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.temperature = temperature
         self.state_dropout = state_dropout
         self.start_scale = start_scale
+        self.averaging = averaging
+        self.max_constraint = max_constraint
         self.variant = variant
         self.flat_epochs = flat_epochs
         self.supervised_epochs = supervised_epochs
@@ -200,6 +205,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.repeats = repeats
         self.pool_validation = pool_validation
         self.wide = wide
+        self.wide_loss = wide_loss
         self.wide_strength = wide_strength
         self.wide_options = wide_options
         self.wide_vectors = wide_vectors
@@ -388,8 +394,14 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Give the members of this classifier to a run, which then need not train them."""
         self._check_fitted()
         alike = ("flat_epochs", "folds", "repeats", "pool_validation", "batch_size", "learning_rate", "weight_decay")
-        for name in (*alike, "label_text", "seed"):
-            ours, theirs = getattr(self.train_settings_, name), getattr(settings, name)
+        wide = (
+            ("wide", "wide_loss", "wide_strength", "wide_vectors") if settings.flat_epochs else ()
+        )  # they learn the rest
+        asked = {name: getattr(settings, name) for name in (*alike, *wide, "label_text", "seed")}
+        asked["max_constraint"] = run.network.constraint is not None
+        had = {**self.train_settings_.to_dict(), "max_constraint": self.network_.constraint is not None}
+        for name, theirs in asked.items():
+            ours = had[name]
             if ours != theirs:
                 raise SettingError(
                     f"members were trained with {name} {ours!r}, but this run has {theirs!r}; let them agree"

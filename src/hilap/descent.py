@@ -257,12 +257,13 @@ def cross_hinge(
     parts: int,
     target: NDArray[np.bool_],
     cost: float,
+    squared: bool,
     tolerance: float,
     passes: int,
     margins: Floats,
     w: Floats,
 ) -> None:
-    """Squared hinge, cross-fitted: for each part of the documents, a model of the others gives the margins of the part.
+    """A linear SVM, cross-fitted: for each part of the documents, a model of the others gives the margins of the part.
 
     A model without examples, or without counterexamples, is -1 or 1 everywhere. Every model begins anew: with the
     variables of the one before, most of whose documents it shares, it takes as many passes.
@@ -275,7 +276,7 @@ def cross_hinge(
         (R, n) the part of each document in each of R partitions, and how many parts each has.
     target
         (n,) whether a document is an example.
-    cost, tolerance, passes
+    cost, squared, tolerance, passes
         As of `descend_hinge`.
     margins
         (R, n) is filled with the margins of documents by models that have not seen them.
@@ -293,7 +294,8 @@ def cross_hinge(
             own[-1] = -1.0 if positive == 0 else 1.0
         else:
             signs, alpha = np.where(target[rows], 1, -1).astype(np.int8), np.zeros(len(rows))
-            descend_hinge(data, indices, starts, norms, rows, signs, cost, True, alpha, own, tolerance, passes, number)
+            goal = (tolerance, passes, number)
+            descend_hinge(data, indices, starts, norms, rows, signs, cost, squared, alpha, own, *goal)
         w += own / (repeats * parts)
         for i in range(n):
             if part[repeat, i] == left_out:

@@ -37,6 +37,7 @@ from hilap.taxonomy import Taxonomy
 from hilap.wide import Both, BothRows, Wide
 
 MOST_KEPT = 25_000_000  # numbers of documents that are held while biases are tried on them: 100 MB
+_LOWEST = -1e9  # below every logit
 
 
 class Member(nn.Module):
@@ -65,8 +66,9 @@ class Seen:
     """What the network makes of a batch before any walk: one encoding, used by every loss and every step."""
 
     embeddings: Tensor | None  # (B, D) e_d of the first member; None where the scores are fixed by cross-fitting
-    flat: Tensor  # (B, L) flat logits, the mean of the members'
+    flat: Tensor  # (B, L) flat logits of all members together
     labels: Tensor | None = None  # (L, D) label texts, encoded with the batch, where labels are tied to them
+    own: Tensor | None = None  # (B, L) of one member, the flat logits before the max constraint, where there is one
 
 
 class Network(nn.Module):
@@ -103,7 +105,7 @@ class Network(nn.Module):
             raise SettingError(
                 "folds above 1 need sees='flat' or 'profile': several encoders have no one document vector"
             )
-        self.sees = settings.sees
+        self.sees, self.averaging = settings.sees, settings.averaging
         self.profile = Profile(taxonomy) if settings.sees == "profile" else None
         self.members = nn.ModuleList([Member(encoder, len(taxonomy), generator) for encoder in encoders])
         self.wide = wide
@@ -111,6 +113,7 @@ class Network(nn.Module):
             for parameter in (weight for member in self.members for weight in member.head.parameters()):  # type: ignore[union-attr]
                 nn.init.zeros_(parameter)
         self.lifting = Lifting(taxonomy) if settings.lift else None
+        self.constraint = Lifting(taxonomy) if settings.max_constraint else None
         self.capping = Coherence(taxonomy)  # of flat probabilities
         self.dropout = nn.Dropout(settings.state_dropout)
         width = seen_width(settings.sees, encoders[0].dim, taxonomy)
@@ -143,10 +146,31 @@ class Network(nn.Module):
     def see(self, batch: Any) -> Seen:
         """Encode a batch, once."""
         seen = [member(batch) for member in self.members]
-        flat = seen[0][1] if len(seen) == 1 else torch.stack([logits for _, logits in seen]).mean(0)
+        logits = [own for _, own in seen]
+        if self.wide is not None:
+            beside = self.wide(batch.wide)
+            logits = [own + beside for own in logits]
         called = self._members()[0].called
-        labels = None if called is None else called.latest
-        return Seen(seen[0][0], flat if self.wide is None else flat + self.wide(batch.wide), labels)
+        flat = averaged([self.constrained(own) for own in logits], self.averaging)
+        own = None if self.constraint is None or len(logits) > 1 else logits[0]
+        return Seen(seen[0][0], flat, None if called is None else called.latest, own)
+
+    def constrained(self, logits: Tensor) -> Tensor:
+        """(B, L) the logits of a member as they are read: with the max constraint, at least as high as all below."""
+        return logits if self.constraint is None else self.constraint(logits)
+
+    def compared(self, logits: Tensor, gold: Tensor) -> Tensor:
+        """(B, L) the logits of a member as its loss compares them with gold sets.
+
+        With the max constraint a label that is not gold counts as the highest of itself and all below it, a gold one as
+        the highest of the *gold* ones among these: one below it that is wrong must not be what it is right by.
+        """
+        if self.constraint is None:
+            return logits
+        right = gold > 0
+        both = torch.cat([logits, logits.masked_fill(~right, _LOWEST)])
+        plain, rightly = self.constraint(both).chunk(2)
+        return torch.where(right, rightly, plain)
 
     def prepare(self, examples: Examples) -> Prepared:
         """A block of documents, ready to be cut into batches."""
@@ -255,6 +279,28 @@ class Network(nn.Module):
 
     def _of_scores(self, logits: Tensor) -> Tensor:
         return logits if self.profile is None else self.profile(logits)
+
+
+def averaged(each: Sequence[Tensor], way: str) -> Tensor:
+    """Of the logits of several members the mean, or the logit of the mean of their probabilities.
+
+    Examples
+    --------
+    >>> sure, unsure = torch.tensor([2.0]), torch.tensor([-6.0])
+    >>> averaged([sure, unsure], "logits")
+    tensor([-2.])
+    >>> averaged([sure, unsure], "probabilities")
+    tensor([-0.2345])
+    """
+    if len(each) == 1:
+        return each[0]
+    if way == "logits":
+        return torch.stack(list(each)).mean(0)
+    yes, no = torch.zeros_like(each[0]), torch.zeros_like(each[0])
+    for logits in each:
+        bounded = logits.clamp(-80, 80)  # beyond, a probability is too small for a number of 32 bits
+        yes, no = yes + sigmoid(bounded), no + sigmoid(-bounded)
+    return yes.log() - no.log()
 
 
 def seen_width(sees: str, dim: int, taxonomy: Taxonomy) -> int:

@@ -56,6 +56,10 @@ class PolicySettings(Settings):
     temperature: float = 1.0  # of the softmax; below 1 sampled walks stay near the greedy one (ours)
     state_dropout: float = 0.0  # on what the policy sees (ours)
     start_scale: float = 1.0  # of label and stop embeddings at the start; small lets a residual start at the flat model
+    averaging: Literal["logits", "probabilities"] = "logits"  # what of several members is averaged (ours)
+    # A flat model learns and is read with a label at least as probable as each below it (Giunchiglia and Lukasiewicz
+    # 2020; ours).
+    max_constraint: bool = False
 
     def __post_init__(self) -> None:
         _whole("hidden", self.hidden, 1)
@@ -69,6 +73,8 @@ class PolicySettings(Settings):
         _number("temperature", self.temperature, 1e-3, 1e3)
         _number("state_dropout", self.state_dropout, 0, 0.99)
         _number("start_scale", self.start_scale, 0, 10)
+        _one_of("averaging", self.averaging, ("logits", "probabilities"))
+        _truth("max_constraint", self.max_constraint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +109,7 @@ class TrainSettings(Settings):
     repeats: int = 1  # how often documents are parted into folds, each time with members of their own
     pool_validation: bool = False  # members learn from validation documents too, which are judged by those that did not
     wide: bool = False  # a linear TF-IDF part whose logits are added to the flat ones (ours)
+    wide_loss: Literal["squared_hinge", "hinge"] = "squared_hinge"  # of its SVMs
     wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
     wide_vectors: str | None = None  # an encoder whose vectors, as they are, stand beside the words in it
     # What labels are called: True lets the wide part count words shared with it; start and tied let labels' weights
@@ -148,6 +155,7 @@ class TrainSettings(Settings):
         require(good, "label_text", "true, false, 'start' or 'tied'", self.label_text)
         without = self.wide or self.label_text is not True
         require(without, "label_text", "false, 'start' or 'tied' unless wide is true", self.label_text)
+        _one_of("wide_loss", self.wide_loss, ("squared_hinge", "hinge"))
         _number("wide_strength", self.wide_strength, 1e-6, 1e6)
         if self.wide_vectors is not None:
             _one_of("wide_vectors", self.wide_vectors, PRETRAINED)

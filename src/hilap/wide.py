@@ -3,7 +3,7 @@
 With few documents a linear model on words is the strong one; a neural encoder beside it then learns what is left.
 Vectors that were learned elsewhere, of a static or a frozen transformer encoder, may stand beside the words: one SVM
 then weighs both, which on our texts did better than any network that learned by steps what words had left over. It is
-solved, not trained by steps: one linear SVM (squared hinge) for each label (`hilap.descent`). Its margins become logits
+solved, not trained by steps: one linear SVM for each label (`hilap.descent`). Its margins become logits
 by one slope and one intercept for all labels (Platt), fitted on documents that the SVM has not seen.
 
 An SVM separates its own training documents nearly perfectly, so everything that learns on top of it must see margins by
@@ -193,6 +193,7 @@ def cross_fit(
     *,
     repeats: int,
     strength: float,
+    loss: str = "squared_hinge",
     label_rows: sparse.csr_array | None = None,
 ) -> Margins:
     """Fit SVMs for each fold without its documents; score those, and average all models.
@@ -209,10 +210,12 @@ def cross_fit(
         How often the documents are parted.
     strength
         What an error costs against large weights (liblinear's C).
+    loss
+        `hinge` or `squared_hinge`.
     label_rows
         (L, F) TF-IDF rows of what labels are called, if that is to count.
     """
-    weight, bias, honest = _solve(rows, labels, folds, repeats, strength)
+    weight, bias, honest = _solve(rows, labels, folds, repeats, (strength, loss == "squared_hinge", TOLERANCE, PASSES))
     alike = None if label_rows is None else (rows @ label_rows.T).toarray().astype(np.float32)
     slope, named, intercept = _platt(honest.mean(0), alike, labels)
     honest = honest * np.float32(slope) + np.float32(intercept)
@@ -224,7 +227,11 @@ def cross_fit(
 
 
 def _solve(
-    rows: sparse.csr_array, labels: sparse.csr_array, folds: Sequence[NDArray[np.int64]], repeats: int, strength: float
+    rows: sparse.csr_array,
+    labels: sparse.csr_array,
+    folds: Sequence[NDArray[np.int64]],
+    repeats: int,
+    goal: tuple[float, bool, float, int],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float32]]:
     """(F, L) weights and (L,) offsets, the mean over all SVMs; (repeats, n, L) margins by SVMs of other folds."""
     from hilap.descent import cross_hinge, lengths
@@ -245,7 +252,6 @@ def _solve(
         target = np.zeros(n, dtype=bool)
         target[gold.indices[gold.indptr[label] : gold.indptr[label + 1]]] = True
         margins, w = np.empty((repeats, n)), np.zeros(width + 1)
-        goal = (strength, TOLERANCE, PASSES)
         cross_hinge(data, indices, starts, norms, part, per_repeat, target, *goal, margins, w)
         weight[:, label], bias[label], honest[:, :, label] = w[:-1], w[-1], margins
 

@@ -23,10 +23,10 @@ from hilap.baselines.coupled import Coupled, solve_coupled
 from hilap.baselines.hr_svm import HRSVM
 from hilap.baselines.hsvm import HSVM
 from hilap.baselines.leaf_svm import LeafSVM
-from hilap.baselines.levels import Levels
 from hilap.baselines.svm import SVM
 from hilap.baselines.td_svm import TopDownSVM
 from hilap.corpus import Examples
+from hilap.levels import Levels
 from hilap.taxonomy import Taxonomy
 from tests.strategies import taxonomies
 

@@ -17,9 +17,9 @@ from hilap.baselines.flat import FlatHead
 from hilap.baselines.heads import draw
 from hilap.baselines.hmcn import HMCN, HMCNHead, Normalised
 from hilap.baselines.judging import Judge
-from hilap.baselines.levels import Levels, highest
 from hilap.baselines.thresholds import candidates, f1_curves, score_sets, tuned
 from hilap.corpus import Examples
+from hilap.levels import Levels, highest
 from hilap.taxonomy import Taxonomy
 from tests.strategies import taxonomies
 

@@ -11,7 +11,7 @@ from hilap.corpus import Examples
 from hilap.decoding import decode
 from hilap.encoders import make
 from hilap.errors import SettingError
-from hilap.network import Network, Profile, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
+from hilap.network import Network, Profile, Seen, averaged, evaluating, flat_loss, reinforced_loss, supervised_loss
 from hilap.policy import Policy, returns, self_critical_loss
 from hilap.settings import PolicySettings
 
@@ -196,6 +196,46 @@ def test_several_members_are_averaged(dag):
         each = [member(batch)[1] for member in network.members]
         torch.testing.assert_close(network.see(batch).flat, sum(each) / 3)
         assert not torch.equal(each[0], each[1])
+
+
+def test_of_several_members_probabilities_may_be_averaged(dag):
+    network, batch, _ = network_of(dag, members=3, sees="flat", averaging="probabilities")
+    with evaluating(network):
+        mean = sum(member(batch)[1].double().sigmoid() for member in network.members) / 3
+        torch.testing.assert_close(network.see(batch).flat.double().sigmoid(), mean, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("way", ["logits", "probabilities"])
+def test_the_average_of_one_is_its_own_and_of_extremes_is_a_number(way):
+    own = torch.tensor([[-1000.0, -30.0, 0.0, 30.0, 1000.0]])
+    assert torch.equal(averaged([own], way), own)
+    together = averaged([own, own, -own], way)
+    assert together.isfinite().all()
+    assert (together.diff() > 0).all() if way == "logits" else (together.diff() >= 0).all()
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_with_the_max_constraint_a_member_is_read_at_least_as_high_as_all_below(dag, members):
+    network, batch, _ = network_of(dag, members=members, sees="flat", max_constraint=True)
+    plain, _, _ = network_of(dag, members=members, sees="flat")
+    above = dag.closure.toarray() > 0  # row: a label; columns: itself and its ancestors
+    with evaluating(network), evaluating(plain):
+        each = [member(batch)[1].numpy() for member in network.members]
+        expected = np.mean([[[row[above[:, k]].max() for k in range(len(dag))] for row in own] for own in each], axis=0)
+        np.testing.assert_allclose(network.see(batch).flat.numpy(), expected, rtol=1e-5)
+        assert not np.allclose(expected, plain.see(batch).flat.numpy())
+
+
+def test_the_flat_loss_with_the_max_constraint_is_that_of_c_hmcnn(taxonomy):
+    """Which is written on its own, and compared with its definition in `tests/exact`."""
+    from hilap.baselines.c_hmcnn import MaxConstraintHead
+
+    network, _, gold = network_of(taxonomy, max_constraint=True)
+    logits = torch.randn(gold.shape, generator=torch.Generator().manual_seed(3)).requires_grad_()
+    ours = flat_loss(network.compared(logits, gold), gold).mean() / len(taxonomy)
+    theirs = MaxConstraintHead(2, taxonomy).loss(logits, gold.float())
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(*(torch.autograd.grad(loss, logits)[0] for loss in (ours, theirs)))
 
 
 def test_several_members_have_no_one_document_vector(dag):

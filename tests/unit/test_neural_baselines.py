@@ -646,8 +646,8 @@ def test_rows_are_the_standardised_features_dense_or_sparse():
 
 @pytest.mark.data
 def test_the_max_constraint_holds_on_the_gene_ontology(data_folder):
-    from hilap.baselines.levels import Levels
     from hilap.corpus.datasets import load
+    from hilap.levels import Levels
 
     taxonomy = load("go", data_folder / "go")["valid"].taxonomy
     values = np.random.default_rng(0).random((8, len(taxonomy)))

@@ -72,6 +72,7 @@ BAD: list[tuple[type, dict, str]] = [
     (PolicySettings, {"temperature": float("nan")}, "temperature must be a number between 0.001 and 1000, got nan"),
     (PolicySettings, {"state_dropout": 1}, "state_dropout must be a number between 0 and 0.99, got 1"),
     (PolicySettings, {"start_scale": -1}, "start_scale must be a number between 0 and 10, got -1"),
+    (PolicySettings, {"averaging": "odds"}, "averaging must be one of 'logits', 'probabilities', got 'odds'"),
     (TrainSettings, {"variant": "tree"}, "variant must be one of 'flat', 'sl', 'hilap', got 'tree'"),
     *(
         (TrainSettings, {name: -1}, f"{name} must be {WHOLE} 0, got -1")
@@ -87,6 +88,8 @@ BAD: list[tuple[type, dict, str]] = [
     (TrainSettings, {"label_text": True}, "label_text must be false, 'start' or 'tied' unless wide is true, got True"),
     (TrainSettings, {"label_text": "begin"}, "label_text must be true, false, 'start' or 'tied', got 'begin'"),
     (TrainSettings, {"label_text": 1}, "label_text must be true, false, 'start' or 'tied', got 1"),
+    (PolicySettings, {"max_constraint": 1}, "max_constraint must be true or false, got 1"),
+    (TrainSettings, {"wide_loss": "log"}, "wide_loss must be one of 'squared_hinge', 'hinge', got 'log'"),
     (TrainSettings, {"wide_strength": 0}, "wide_strength must be a number between 1e-06 and 1e+06, got 0"),
     (TrainSettings, {"learning_rate": 11}, "learning_rate must be a number between 0 and 10, got 11"),
     (TrainSettings, {"weight_decay": "1"}, "weight_decay must be a number between 0 and 10, got '1'"),

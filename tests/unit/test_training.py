@@ -666,21 +666,22 @@ def test_a_flat_model_is_judged_by_the_threshold_it_will_predict_with(tune):
 # -- cross-fitting ----------------------------------------------------------------------------------------------------
 
 
-def cross_fitted(**more) -> tuple[Run, Network]:
+def cross_fitted(averaging: str = "logits", **more) -> tuple[Run, Network]:
     settings = TrainSettings(folds=3, repeats=2, flat_epochs=2, supervised_epochs=0, reinforced_epochs=0, **more)
     train, valid = examples(0, 17), examples(1, 8)
     generator = torch.Generator().manual_seed(0)
     encoders = [make("mlp", hidden=(4,)).fit(train, generator=generator) for _ in range(settings.members)]
-    network = Network(TREE, encoders, PolicySettings(sees="flat", hidden=3, width=2), generator)
+    network = Network(TREE, encoders, PolicySettings(sees="flat", hidden=3, width=2, averaging=averaging), generator)
     data = (TrainingData(train, network.encoder), TrainingData(valid, network.encoder))
     run = plan(TREE, network, *data, settings)
     Trainer(settings).run(network, run.phases)
     return run, network
 
 
+@pytest.mark.parametrize("averaging", ["logits", "probabilities"])
 @pytest.mark.parametrize("pooled", [False, True])
-def test_honest_logits_come_from_members_that_have_not_seen_the_document(pooled):
-    run, network = cross_fitted(pool_validation=pooled)
+def test_honest_logits_come_from_members_that_have_not_seen_the_document(pooled, averaging):
+    run, network = cross_fitted(averaging, pool_validation=pooled)
     run.score_honestly()
     parts = [(run.train, run.honest), (run.valid, run.honest_valid)] if pooled else [(run.train, run.honest)]
     first = 0
@@ -689,8 +690,11 @@ def test_honest_logits_come_from_members_that_have_not_seen_the_document(pooled)
             out = [k for k, fold in enumerate(run.folds) if first + row in fold]
             assert len(out) == 2  # once in each repeat
             with evaluating(network):
-                mean = sum(network.members[k](data.batch(np.array([row])))[1][0] for k in out) / 2
-            torch.testing.assert_close(honest[row], mean)
+                own = [network.members[k](data.batch(np.array([row])))[1][0] for k in out]
+            if averaging == "logits":
+                torch.testing.assert_close(honest[row], sum(own) / 2)
+            else:
+                torch.testing.assert_close(honest[row].sigmoid(), sum(logits.sigmoid() for logits in own) / 2)
         first += len(data)
 
 
@@ -776,6 +780,7 @@ def test_lent_members_give_the_result_of_training_them():
     ("change", "says"),
     [
         ({"seed": 5}, "members were trained with seed 0, but this run has 5"),
+        ({"max_constraint": True}, "members were trained with max_constraint False, but this run has True"),
         ({"encoder_options": {"hidden": (3,)}}, "members have other encoders"),
     ],
 )

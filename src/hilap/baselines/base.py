@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from typing_extensions import Self
 
-    from hilap.baselines.levels import Levels
+    from hilap.levels import Levels
 
 REPAIRS = (None, "add", "drop")
 FOLDS = 3  # of the two nested cross-validations of SCutFBR
@@ -393,7 +393,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def _levels(self) -> Levels:
         """The edges of the taxonomy level by level; kept, because on thousands of labels it takes milliseconds."""
-        from hilap.baselines.levels import Levels
+        from hilap.levels import Levels
 
         known: tuple[Taxonomy, Levels] | None = self.__dict__.get("_known_levels")
         if known is None or known[0] is not self.taxonomy_:

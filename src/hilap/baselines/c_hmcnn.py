@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from hilap.baselines.heads import Head, Linear, cross_entropy, sigmoid
-from hilap.baselines.levels import Levels, highest
 from hilap.baselines.neural import NeuralBaseline
 from hilap.baselines.values import check_choice
 from hilap.encoders import Encoder
+from hilap.levels import Levels, highest
 from hilap.taxonomy import Taxonomy
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hilap.baselines.heads import Head, Linear, sigmoid
-from hilap.baselines.levels import Levels
 from hilap.baselines.neural import NeuralBaseline
 from hilap.baselines.values import check_choice, check_from_zero
 from hilap.corpus import Examples
 from hilap.encoders import Encoder
+from hilap.levels import Levels
 from hilap.taxonomy import Taxonomy
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from hilap.encoders import parameter_rates
 from hilap.label_text import label_texts
 from hilap.metrics import flat as flat_metrics
 from hilap.metrics.single import single
-from hilap.network import Network, Seen, evaluating, flat_loss, reinforced_loss, supervised_loss
+from hilap.network import Network, Seen, averaged, evaluating, flat_loss, reinforced_loss, supervised_loss
 from hilap.policy import Documents, imitation_loss, sampler
 from hilap.rewards import mixed
 from hilap.settings import TrainSettings
@@ -76,18 +76,19 @@ class Run:
         return self.network.see(self.valid.batch(rows))
 
     def score_honestly(self) -> None:
-        """With cross-fitting: flat logits by members that have not seen the document; the mean over repeats."""
+        """With cross-fitting: flat logits by members that have not seen the document, those of repeats averaged."""
         if self.settings.folds == 1 or self.honest is not None:
             return
-        honest = torch.zeros(sum(map(len, self.folds)) // self.settings.repeats, len(self.taxonomy))
+        repeats = self.settings.repeats
+        each = torch.empty(repeats, sum(map(len, self.folds)) // repeats, len(self.taxonomy))
         with evaluating(self.network) as network:
-            for member, fold in zip(network.members, self.folds, strict=True):
+            for k, (member, fold) in enumerate(zip(network.members, self.folds, strict=True)):
                 for block in np.array_split(fold, max(1, len(fold) // PREDICT_BATCH)):
                     for data, rows, which in self.parts(block):
-                        honest[block[which]] += member(data.batch(rows))[1]
-        honest /= self.settings.repeats
+                        each[k // self.settings.folds, block[which]] = member(data.batch(rows))[1]
         if self.wide is not None:
-            honest += self.wide.mean(0)
+            each += self.wide
+        honest = averaged([self.network.constrained(one) for one in each], self.network.averaging)
         self.honest = honest[: len(self.train)]
         if self.settings.pool_validation:
             self.honest_valid = honest[len(self.train) :]
@@ -125,6 +126,7 @@ class Run:
             self.folds,
             repeats=settings.repeats,
             strength=settings.wide_strength,
+            loss=settings.wide_loss,
             label_rows=named,
         )
         self.wide = torch.from_numpy(found.honest)
@@ -200,12 +202,13 @@ def _flat(run: Run, k: int) -> Phase:
             logits = member(data.batch(rows))[1]
             if run.wide is not None:
                 logits = logits + run.wide[k // run.settings.folds, batch[which]]
-            losses.append(flat_loss(logits, data.gold(rows)))
+            gold = data.gold(rows)
+            losses.append(flat_loss(run.network.compared(logits, gold), gold))
         return torch.cat(losses).mean() / len(run.taxonomy), {}
 
     def logits_of(batch: Any) -> Tensor:
         logits: Tensor = member(batch)[1]
-        return logits if run.network.wide is None else logits + run.network.wide(batch.wide)
+        return run.network.constrained(logits if run.network.wide is None else logits + run.network.wide(batch.wide))
 
     return Phase(
         name="flat" if single else f"flat {k + 1}/{len(run.folds)}",
@@ -224,11 +227,12 @@ def _supervised(run: Run) -> Phase:
     def loss(batch: NDArray[np.int64], generator: torch.Generator, step: int) -> tuple[Tensor, dict[str, float]]:
         seen = run.see(batch)
         documents = run.network.documents(seen)
+        gold = run.train.gold(batch)
         losses = supervised_loss(
             run.network.policy,
             documents,
-            seen.flat,
-            run.train.gold(batch),
+            _compared(run, seen, gold),
+            gold,
             flat_share=run.settings.flat_share,
             stay=run.settings.stay,
         )
@@ -326,9 +330,14 @@ def _mixed_in(run: Run, documents: Any, seen: Seen, gold: Tensor) -> Tensor:
     if settings.supervised_weight == 0:
         return torch.zeros(len(gold))
     share = settings.flat_share if settings.reinforced_flat_share is None else settings.reinforced_flat_share
-    policy = run.network.policy
-    losses = supervised_loss(policy, documents, seen.flat, gold, flat_share=share, stay=settings.stay)
+    policy, logits = run.network.policy, _compared(run, seen, gold)
+    losses = supervised_loss(policy, documents, logits, gold, flat_share=share, stay=settings.stay)
     return settings.supervised_weight * losses
+
+
+def _compared(run: Run, seen: Seen, gold: Tensor) -> Tensor:
+    """(B, L) the flat logits for O_f; those of several members are fixed, and no loss changes them."""
+    return seen.flat if seen.own is None else run.network.compared(seen.own, gold)
 
 
 def _learning(run: Run) -> list[nn.Parameter]:
