@@ -24,7 +24,7 @@ from hilap import HiLAPClassifier
 from hilap.corpus import Examples
 from hilap.encoders import make
 from hilap.errors import HilapError, ModelError, SettingError
-from hilap.network import Network, evaluating
+from hilap.network import Network, evaluating, flat_loss
 from hilap.settings import PRESETS, PolicySettings, TrainSettings
 from hilap.taxonomy import Taxonomy
 from hilap.training import Phase, Trainer, TrainingData
@@ -661,6 +661,23 @@ def test_a_flat_model_is_judged_by_the_threshold_it_will_predict_with(tune):
     flat = HiLAPClassifier(variant="flat", flat_epochs=8, tune=tune, seed=0).fit(parts[0], valid=parts[1])
     best = max(record["select"] for record in flat.history_)
     assert flat.validation_.scores["example_f1"] == pytest.approx(best)
+
+
+def test_beside_a_policy_too_the_flat_loss_has_the_max_constraint():
+    """A flat share of 1 leaves O_f alone; what is read is lifted already, and must not be what is compared."""
+    settings = TrainSettings(variant="sl", flat_share=1.0, supervised_epochs=1)
+    train, generator = examples(0, 9), torch.Generator().manual_seed(0)
+    encoder = make("mlp", hidden=(4,)).fit(train, generator=generator)
+    network = Network(TREE, [encoder], PolicySettings(hidden=3, width=2, max_constraint=True), generator)
+    with torch.no_grad():  # c is sure of itself, also where it is wrong and its parent is right because of b
+        network.members[0].head.bias[TREE.index("c")] = 8
+    data = TrainingData(train, encoder)
+    (phase,) = plan(TREE, network, data, data, settings).phases
+    rows = np.arange(9)
+    found, _ = phase.loss(rows, generator, 0)
+    own, gold = network.members[0](data.batch(rows))[1], data.gold(rows)
+    torch.testing.assert_close(found, flat_loss(network.compared(own, gold), gold).mean() / len(TREE))
+    assert not torch.isclose(found, flat_loss(network.see(data.batch(rows)).flat, gold).mean() / len(TREE))
 
 
 # -- cross-fitting ----------------------------------------------------------------------------------------------------
