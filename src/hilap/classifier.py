@@ -394,9 +394,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Give the members of this classifier to a run, which then need not train them."""
         self._check_fitted()
         alike = ("flat_epochs", "folds", "repeats", "pool_validation", "batch_size", "learning_rate", "weight_decay")
-        wide = (
-            ("wide", "wide_loss", "wide_strength", "wide_vectors") if settings.flat_epochs else ()
-        )  # they learn the rest
+        # Beside a wide part members learn what is left, so it must be the same too.
+        wide = ("wide", "wide_loss", "wide_strength", "wide_vectors") if settings.flat_epochs else ()
         asked = {name: getattr(settings, name) for name in (*alike, *wide, "label_text", "seed")}
         asked["max_constraint"] = run.network.constraint is not None
         had = {**self.train_settings_.to_dict(), "max_constraint": self.network_.constraint is not None}

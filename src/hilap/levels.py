@@ -47,11 +47,10 @@ class Levels:
 
     def highest(self, values: NDArray[Any]) -> NDArray[Any]:
         """(n, L) for each label the highest of its own value and those of all labels below it."""
-        found = np.ascontiguousarray(values.T)
-        found = found.copy() if np.shares_memory(found, values) else found
+        found = values.copy()
         for labels, members, starts in self.up:
-            found[labels] = np.maximum.reduceat(found[members], starts, axis=0)
-        return np.ascontiguousarray(found.T)
+            found[:, labels] = np.maximum.reduceat(found[:, members], starts, axis=1)
+        return found
 
     def lowest(self, values: NDArray[Any]) -> NDArray[Any]:
         """(n, L) for each label the lowest of its own value and those of all labels above it."""
