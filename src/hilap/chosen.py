@@ -55,6 +55,11 @@ def chosen_settings(
     decode: DecodeSettings = pick(DecodeSettings)
     policy: PolicySettings = pick(PolicySettings)
     check_used(settings.variant, policy, decode)
+    if policy.condense and settings.variant != "flat" and settings.folds == 1:
+        raise SettingError(
+            "condense is of flat logits that are fixed before the policy learns: no gradient goes through it; set "
+            "folds above 1, or condense=False"
+        )
     learns = policy.residual or settings.imitation_epochs or settings.reinforced_epochs
     if settings.variant == "hilap" and not learns:
         raise SettingError(

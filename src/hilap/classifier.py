@@ -107,6 +107,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         start_scale: float | None = None,
         averaging: str | None = None,
         max_constraint: bool | None = None,
+        condense: bool | None = None,
         variant: str | None = None,
         flat_epochs: int | None = None,
         supervised_epochs: int | None = None,
@@ -177,6 +178,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.start_scale = start_scale
         self.averaging = averaging
         self.max_constraint = max_constraint
+        self.condense = condense
         self.variant = variant
         self.flat_epochs = flat_epochs
         self.supervised_epochs = supervised_epochs

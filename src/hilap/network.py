@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hilap.corpus import Examples
-from hilap.decoding import Coherence, Lifting
+from hilap.decoding import Coherence, Condensing, Lifting
 from hilap.encoders import Encoder, Prepared, evaluating
 from hilap.errors import SettingError
 from hilap.label_text import Called, Tie, Way, drawn_map, gains
@@ -114,6 +114,7 @@ class Network(nn.Module):
                 nn.init.zeros_(parameter)
         self.lifting = Lifting(taxonomy) if settings.lift else None
         self.constraint = Lifting(taxonomy) if settings.max_constraint else None
+        self.condensing = Condensing(taxonomy) if settings.condense else None
         self.capping = Coherence(taxonomy)  # of flat probabilities
         self.dropout = nn.Dropout(settings.state_dropout)
         width = seen_width(settings.sees, encoders[0].dim, taxonomy)
@@ -156,7 +157,12 @@ class Network(nn.Module):
         return Seen(seen[0][0], flat, None if called is None else called.latest, own)
 
     def constrained(self, logits: Tensor) -> Tensor:
-        """(B, L) the logits of a member as they are read: with the max constraint, at least as high as all below."""
+        """(B, L) the logits of a member as they are read: with the max constraint, at least as high as all below.
+
+        Or, with `condense`, as their isotonic regression.
+        """
+        if self.condensing is not None:
+            return self.condensing(logits)
         return logits if self.constraint is None else self.constraint(logits)
 
     def compared(self, logits: Tensor, gold: Tensor) -> Tensor:

@@ -60,6 +60,7 @@ class PolicySettings(Settings):
     # A flat model learns and is read with a label at least as probable as each below it (Giunchiglia and Lukasiewicz
     # 2020; ours).
     max_constraint: bool = False
+    condense: bool = False  # flat logits are read as their isotonic regression: what CSSA calls condensed (ours)
 
     def __post_init__(self) -> None:
         _whole("hidden", self.hidden, 1)
@@ -75,6 +76,9 @@ class PolicySettings(Settings):
         _number("start_scale", self.start_scale, 0, 10)
         _one_of("averaging", self.averaging, ("logits", "probabilities"))
         _truth("max_constraint", self.max_constraint)
+        _truth("condense", self.condense)
+        alone = not (self.condense and self.max_constraint)  # after it, no label is above a parent any more
+        require(alone, "condense", "false where max_constraint is true", self.condense)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +113,7 @@ class TrainSettings(Settings):
     repeats: int = 1  # how often documents are parted into folds, each time with members of their own
     pool_validation: bool = False  # members learn from validation documents too, which are judged by those that did not
     wide: bool = False  # a linear TF-IDF part whose logits are added to the flat ones (ours)
-    wide_loss: Literal["squared_hinge", "hinge"] = "squared_hinge"  # of its SVMs
+    wide_loss: Literal["squared_hinge", "hinge", "structured"] = "squared_hinge"  # of its SVMs
     wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
     wide_vectors: str | None = None  # an encoder whose vectors, as they are, stand beside the words in it
     # What labels are called: True lets the wide part count words shared with it; start and tied let labels' weights
@@ -155,7 +159,7 @@ class TrainSettings(Settings):
         require(good, "label_text", "true, false, 'start' or 'tied'", self.label_text)
         without = self.wide or self.label_text is not True
         require(without, "label_text", "false, 'start' or 'tied' unless wide is true", self.label_text)
-        _one_of("wide_loss", self.wide_loss, ("squared_hinge", "hinge"))
+        _one_of("wide_loss", self.wide_loss, ("squared_hinge", "hinge", "structured"))
         _number("wide_strength", self.wide_strength, 1e-6, 1e6)
         if self.wide_vectors is not None:
             _one_of("wide_vectors", self.wide_vectors, PRETRAINED)

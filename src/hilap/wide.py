@@ -3,8 +3,9 @@
 With few documents a linear model on words is the strong one; a neural encoder beside it then learns what is left.
 Vectors that were learned elsewhere, of a static or a frozen transformer encoder, may stand beside the words: one SVM
 then weighs both, which on our texts did better than any network that learned by steps what words had left over. It is
-solved, not trained by steps: one linear SVM for each label (`hilap.descent`). Its margins become logits
-by one slope and one intercept for all labels (Platt), fitted on documents that the SVM has not seen.
+solved, not trained by steps: one linear SVM for each label (`hilap.descent`), or with the *structured* loss one for all
+(`hilap.consistent.structured`), whose margins, summed over a consistent set, are highest for a document's own set. Its
+margins become logits by one slope and one intercept for all labels (Platt), fitted on documents that it has not seen.
 
 An SVM separates its own training documents nearly perfectly, so everything that learns on top of it must see margins by
 SVMs that have not seen the document: there is one SVM for each fold (`cross_fit`). New documents get the mean of all,
@@ -33,10 +34,12 @@ from hilap.corpus import Examples
 from hilap.encoders import Encoder, Prepared, TfIdf, evaluating, make
 from hilap.encoders.rows import SparseBatch, SparseRows
 from hilap.errors import SettingError
+from hilap.taxonomy import Taxonomy
 
 MOST_WEIGHTS = 500_000_000  # 2 GB
 _BLOCK = 4_096  # documents whose vectors are made together
 TOLERANCE, PASSES = 1e-3, 1_000  # of the SVMs: how far from the optimum, and how many passes over documents at most
+SET_TOLERANCE, SET_PASSES = 1e-2, 50  # the same with the structured loss
 
 
 class Wide(nn.Module):
@@ -194,6 +197,8 @@ def cross_fit(
     repeats: int,
     strength: float,
     loss: str = "squared_hinge",
+    taxonomy: Taxonomy,
+    condense: bool = False,
     label_rows: sparse.csr_array | None = None,
 ) -> Margins:
     """Fit SVMs for each fold without its documents; score those, and average all models.
@@ -211,13 +216,21 @@ def cross_fit(
     strength
         What an error costs against large weights (liblinear's C).
     loss
-        `hinge` or `squared_hinge`.
+        `hinge` or `squared_hinge` of each label, or `structured`: the hinge of consistent sets.
+    taxonomy
+        The labels.
+    condense
+        Whether logits will be condensed: then margins become logits by what fits the condensed ones.
     label_rows
         (L, F) TF-IDF rows of what labels are called, if that is to count.
     """
-    weight, bias, honest = _solve(rows, labels, folds, repeats, (strength, loss == "squared_hinge", TOLERANCE, PASSES))
+    if loss == "structured":
+        weight, bias, honest = _solve_together(rows, labels, folds, repeats, strength, taxonomy)
+    else:
+        goal = (strength, loss == "squared_hinge", TOLERANCE, PASSES)
+        weight, bias, honest = _solve(rows, labels, folds, repeats, goal)
     alike = None if label_rows is None else (rows @ label_rows.T).toarray().astype(np.float32)
-    slope, named, intercept = _platt(honest.mean(0), alike, labels)
+    slope, named, intercept = _platt(_read(honest, taxonomy, condense=condense), alike, labels)
     honest = honest * np.float32(slope) + np.float32(intercept)
     weight *= slope
     if alike is not None and label_rows is not None:
@@ -259,6 +272,54 @@ def _solve(
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         list(pool.map(solve, range(n_labels)))
     return weight, bias, honest
+
+
+def _solve_together(
+    rows: sparse.csr_array,
+    labels: sparse.csr_array,
+    folds: Sequence[NDArray[np.int64]],
+    repeats: int,
+    strength: float,
+    taxonomy: Taxonomy,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float32]]:
+    """The same as `_solve`, by one structured SVM for each fold."""
+    from hilap.consistent.structured import solve
+
+    given = sparse.csr_array(rows, dtype=np.float64)
+    honest = np.empty((repeats, *labels.shape), dtype=np.float32)
+    per_repeat = len(folds) // repeats
+
+    def learn(number: int) -> NDArray[np.float64]:
+        fold = folds[number]
+        rest = np.setdiff1d(np.arange(labels.shape[0]), fold)
+        weight, _ = solve(
+            given[rest],
+            labels[rest],
+            taxonomy,
+            cost=strength,
+            tolerance=SET_TOLERANCE,
+            passes=SET_PASSES,
+            seed=number,
+        )
+        honest[number // per_repeat, fold] = given[fold] @ weight[:-1] + weight[-1]
+        return weight
+
+    total = np.zeros((rows.shape[1] + 1, labels.shape[1]))
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # added up in order: the same with any number of threads
+        for weight in pool.map(learn, range(len(folds))):
+            total += weight
+    total /= len(folds)
+    return total[:-1], total[-1], honest
+
+
+def _read(honest: NDArray[np.float32], taxonomy: Taxonomy, *, condense: bool) -> NDArray[np.float32]:
+    """(n, L) the mean over repeats of margins as they will be read."""
+    if not condense:
+        return np.asarray(honest.mean(0))
+    from hilap.consistent.condensing import condensed
+
+    found: NDArray[np.float64] = sum((condensed(margins, taxonomy) for margins in honest), np.zeros(honest.shape[1:]))
+    return (found / len(honest)).astype(np.float32)
 
 
 def _platt(

@@ -16,15 +16,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from hilap import descent
-from hilap.baselines import closed_sets, hsvm, linear
+from hilap.baselines import hsvm, linear
 from hilap.baselines.chances import ALWAYS, NEVER
-from hilap.baselines.condensing import condensed
 from hilap.baselines.coupled import Coupled, solve_coupled
 from hilap.baselines.hr_svm import HRSVM
 from hilap.baselines.hsvm import HSVM
 from hilap.baselines.leaf_svm import LeafSVM
 from hilap.baselines.svm import SVM
 from hilap.baselines.td_svm import TopDownSVM
+from hilap.consistent import closed_sets
+from hilap.consistent.condensing import condensed
 from hilap.corpus import Examples
 from hilap.levels import Levels
 from hilap.taxonomy import Taxonomy

@@ -20,9 +20,9 @@ from hilap.baselines import dependency
 from hilap.baselines.clus_forest import Forest
 from hilap.baselines.clus_splits import best_split, sum_of_squares
 from hilap.baselines.clus_tree import LEAF, Growing, f_test, label_weights
-from hilap.baselines.condensing import condensed
 from hilap.baselines.cssa import of_size
 from hilap.baselines.dependency import Dependency, Kernel, Projection, Regression
+from hilap.consistent.condensing import condensed
 from hilap.taxonomy import Taxonomy
 from tests.strategies import taxonomies
 

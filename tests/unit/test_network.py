@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -212,6 +214,25 @@ def test_the_average_of_one_is_its_own_and_of_extremes_is_a_number(way):
     together = averaged([own, own, -own], way)
     assert together.isfinite().all()
     assert (together.diff() > 0).all() if way == "logits" else (together.diff() >= 0).all()
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_condensed_members_are_read_as_the_nearest_scores_that_fit_together(dag, members):
+    """Nearest: no step towards other scores that fit together comes nearer. These are sums of closed sets."""
+    network, batch, _ = network_of(dag, members=members, sees="flat", condense=True)
+    with evaluating(network):
+        each = [member(batch)[1].double() for member in network.members]
+        found = [network.constrained(own) for own in each]
+        torch.testing.assert_close(network.see(batch).flat, torch.stack(found).mean(0).float())
+    above = torch.from_numpy(dag.closure.toarray() > 0)  # row: a label; columns: itself and its ancestors
+    sets = [torch.tensor(bits) for bits in itertools.product([False, True], repeat=len(dag))]
+    closed = torch.stack([bits for bits in sets if (~bits | (~above | bits).all(1)).all()]).double()
+    for own, fit in zip(each, found, strict=True):
+        assert ((fit @ closed.T) >= (own @ closed.T) - 1e-9).all()  # what is left over leads away from all of them
+        torch.testing.assert_close(((own - fit) * fit).sum(1), torch.zeros(9, dtype=torch.float64))
+        parents = dag.parent_matrix.tocoo()
+        assert (fit[:, parents.row] <= fit[:, parents.col]).all()
+        assert not torch.allclose(own, fit)
 
 
 @pytest.mark.parametrize("members", [1, 3])

@@ -14,6 +14,8 @@ from sklearn.svm import LinearSVC
 
 import hilap
 from hilap import HiLAPClassifier, wide
+from hilap.consistent.condensing import condensed
+from hilap.consistent.structured import solve
 from hilap.corpus import Examples
 from hilap.encoders import TfIdf
 from hilap.encoders.static import read_vectors
@@ -24,6 +26,7 @@ from hilap.wide import Wide, cross_fit
 from tests.contract.pretrained import SPECIAL, word_pieces, write_bert
 
 TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": [], "never": ["d"]})
+FOUR = Taxonomy.of({name: [] for name in "abcd"})
 WORDS = {"b": "beer bar pub", "c": "cake tea cafe", "d": "dog cat bird"}
 SMALL = {
     "preset": "residual",
@@ -69,7 +72,7 @@ def test_honest_margins_are_those_of_svms_that_have_not_seen_the_document(loss, 
     monkeypatch.setattr(wide, "TOLERANCE", 1e-6)  # the hinge is flat near its optimum: other margins cost as much
     rows, labels = problem()
     folds = folds_of(40, 4, 2)
-    found = cross_fit(rows, labels, folds, repeats=2, strength=0.7, loss=loss)
+    found = cross_fit(rows, labels, folds, repeats=2, strength=0.7, loss=loss, taxonomy=FOUR)
     raw = np.full((2, 40, 4), np.nan)
     weight, bias = np.zeros((12, 4)), np.zeros(4)
     for number, fold in enumerate(folds):
@@ -90,9 +93,71 @@ def test_honest_margins_are_those_of_svms_that_have_not_seen_the_document(loss, 
     np.testing.assert_allclose(found.bias, bias * slope + intercept, atol=2e-3)
 
 
+def test_on_labels_without_edges_the_structured_loss_is_the_hinge_of_each(monkeypatch):
+    monkeypatch.setattr(wide, "TOLERANCE", 1e-7)
+    monkeypatch.setattr(wide, "SET_TOLERANCE", 1e-7)
+    monkeypatch.setattr(wide, "SET_PASSES", 5_000)
+    rows, labels = problem()
+    each, together = (
+        cross_fit(rows, labels, folds_of(40, 4, 2), repeats=2, strength=0.7, loss=loss, taxonomy=FOUR)
+        for loss in ("hinge", "structured")
+    )
+    for name in ("honest", "weight"):  # labels 2 and 3 have no SVM of their own, so slope and intercept differ
+        one, other = (getattr(found, name)[..., :2].ravel() for found in (each, together))
+        np.testing.assert_allclose(np.polyval(np.polyfit(one, other, 1), one), other, atol=2e-3)
+
+
+@pytest.mark.parametrize("condense", [False, True])
+def test_honest_margins_with_the_structured_loss_have_not_seen_the_document(condense):
+    chain = Taxonomy.of({"a": [], "b": ["a"], "c": ["b"], "d": []})
+    rows, labels = problem(60)
+    closed = labels.toarray()
+    closed[:, 1] *= closed[:, 0]
+    gold = sparse.csr_array(closed)
+    folds = folds_of(60, 3, 2)
+    kind = {"loss": "structured", "taxonomy": chain, "condense": condense}
+    found = cross_fit(rows, gold, folds, repeats=2, strength=1.0, **kind)
+    raw, weights = np.empty((2, 60, 4)), []
+    for number, fold in enumerate(folds):
+        rest = np.setdiff1d(np.arange(60), fold)
+        given = sparse.csr_array(rows[rest], dtype=np.float64)
+        weight, _ = solve(given, gold[rest], chain, cost=1.0, tolerance=0.01, passes=50, seed=number)
+        raw[number // 3, fold] = rows[fold] @ weight[:-1] + weight[-1]
+        weights.append(weight)
+    read = np.mean([condensed(margins, chain) for margins in raw], axis=0) if condense else raw.mean(0)
+    platt = LogisticRegression(C=1e6).fit(read.reshape(-1, 1), closed.ravel())
+    slope, intercept = platt.coef_[0, 0], platt.intercept_[0]
+    weight = np.mean(weights, axis=0)
+    np.testing.assert_allclose(found.honest, slope * raw + intercept, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.weight, slope * weight[:-1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.bias, slope * weight[-1] + intercept, rtol=1e-4, atol=1e-4)
+
+
+def test_condensed_structured_margins_under_a_policy_are_read_alike_before_and_after_saving(tmp_path):
+    documents, labels = texts(80)
+    made = HiLAPClassifier(TREE, **SMALL, wide_loss="structured", condense=True).fit(documents, labels)
+    network, examples = made.network_, Examples.of(TREE, labels, texts=documents)
+    logits = network.wide(network.prepare(examples).batch(np.arange(80)).wide)
+    seen = torch.cat([seen.flat[:n] for seen, _, n in made.documents(examples)])
+    np.testing.assert_allclose(seen, condensed(logits.numpy(), TREE), atol=1e-5)
+    assert not np.allclose(seen, logits, atol=1e-3)  # else nothing was condensed
+    made.save(tmp_path / "model")
+    again = HiLAPClassifier.load(tmp_path / "model")
+    assert again.condense
+    np.testing.assert_array_equal(again.predict_proba(documents), made.predict_proba(documents))
+    np.testing.assert_array_equal(again.predict(documents).toarray(), made.predict(documents).toarray())
+
+
+def test_flat_logits_that_learn_with_the_policy_are_not_condensed():
+    with pytest.raises(SettingError, match="no gradient goes through it; set folds above 1, or condense=False"):
+        HiLAPClassifier(TREE, condense=True).check()
+    HiLAPClassifier(TREE, condense=True, variant="flat").check()
+    HiLAPClassifier(TREE, **SMALL, condense=True).check()
+
+
 def test_logits_are_calibrated_as_a_whole():
     rows, labels = problem(200)
-    found = cross_fit(rows, labels, folds_of(200, 5, 1), repeats=1, strength=1.0)
+    found = cross_fit(rows, labels, folds_of(200, 5, 1), repeats=1, strength=1.0, taxonomy=FOUR)
     chances = 1 / (1 + np.exp(-found.honest.mean(0)))
     assert chances.mean() == pytest.approx(labels.toarray().mean(), abs=1e-3)
 
@@ -116,7 +181,7 @@ def test_a_likeness_to_the_label_is_a_second_voice():
     voices = np.stack([margins.ravel(), alike.ravel()], axis=1)
     platt = LogisticRegression(C=1e6).fit(voices, labels.toarray().ravel())
     (slope, named), intercept = platt.coef_[0], platt.intercept_[0]
-    both = cross_fit(rows, labels, folds, repeats=1, strength=1.0, label_rows=called)
+    both = cross_fit(rows, labels, folds, repeats=1, strength=1.0, label_rows=called, taxonomy=FOUR)
     np.testing.assert_allclose(both.honest[0], slope * margins + named * alike + intercept, atol=1e-3)
     np.testing.assert_allclose(both.weight, slope * weight + named * called.T.toarray(), atol=1e-3)
     np.testing.assert_allclose(both.bias, slope * bias + intercept, atol=1e-3)
@@ -138,7 +203,7 @@ def test_the_name_speaks_for_a_label_that_no_document_has():
 def test_labels_that_never_or_always_occur_leave_margins_as_they_are(value):
     rows, labels = problem()
     same = sparse.csr_array(np.full(labels.shape, value, dtype=np.int32))
-    found = cross_fit(rows, same, folds_of(40, 2, 1), repeats=1, strength=1.0)
+    found = cross_fit(rows, same, folds_of(40, 2, 1), repeats=1, strength=1.0, taxonomy=FOUR)
     np.testing.assert_array_equal(found.honest, 2 * value - 1)
 
 
@@ -385,14 +450,16 @@ def test_vectors_of_a_strangers_model_that_do_not_fit_are_refused(with_vectors, 
     refused_when_changed(with_vectors, change, tmp_path)
 
 
-def test_threads_change_nothing():
+@pytest.mark.parametrize("loss", ["squared_hinge", "structured"])
+def test_threads_change_nothing(loss):
     rows, labels = problem(120)
     before = torch.get_num_threads()
     found = []
     try:
         for threads in (1, 3):
             torch.set_num_threads(threads)
-            found.append(cross_fit(rows, labels, folds_of(120, 3, 2), repeats=2, strength=0.5))
+            kind = {"taxonomy": FOUR, "loss": loss}
+            found.append(cross_fit(rows, labels, folds_of(120, 3, 2), repeats=2, strength=0.5, **kind))
     finally:
         torch.set_num_threads(before)
     for name in ("weight", "bias", "honest"):

@@ -33,7 +33,7 @@ _DECODINGS = ("threshold", "labels")
 class CSSA(Baseline):
     """Kernel dependency estimation, and condensing sort and select for consistent sets; on trees and DAGs.
 
-    A label's score is the value of its supernode (see `hilap.baselines.condensing`), never above a parent's and, as a
+    A label's score is the value of its supernode (see `hilap.consistent.condensing`), never above a parent's and, as a
     probability, cut to 0 and 1. So sets are consistent, and the best of their size for the regressed scores.
 
     Parameters
@@ -162,7 +162,7 @@ class CSSA(Baseline):
     # -- predicting ---------------------------------------------------------------------------------------------------
 
     def _scores(self, examples: Examples) -> NDArray[Any]:
-        from hilap.baselines.condensing import condensed
+        from hilap.consistent.condensing import condensed
 
         regressed = self.dependency_.scores(self.rows_.matrix(examples))
         return condensed(regressed, self.taxonomy_, 0.0)  # below 0 a score says no more than 0 does

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 MOST_WEIGHTS = 500_000_000
 """Every weight can change at every step, so they are kept dense while learning: 4 GB. What is kept of them takes up to
 as much again, 8 bytes for each that is not zero."""
-CHECK_EVERY = 5  # passes
 BLOCK = 1_000_000  # weights that are looked through at once
 
 
@@ -116,34 +115,33 @@ class HSVM(LinearBaseline):
 
     def _descended(self, rows: sparse.csr_matrix, train: Examples, advance: Any) -> NDArray[np.float64]:
         """(F + 1, L) the weights; how far they are from the optimum goes into `history_`."""
-        from hilap.baselines.closed_sets import graph_of, room_for
-        from hilap.baselines.structured import Documents, objectives, one_pass
-        from hilap.descent import lengths
+        from hilap.consistent.structured import Objectives, solve
 
-        gold = train.labels
-        norms = lengths(rows.data, rows.indptr)
-        documents = Documents(rows.data, rows.indices, rows.indptr, norms, gold.indices, gold.indptr)
-        graph = graph_of(train.taxonomy)
-        means = gold.astype(np.float32).toarray()
-        weight = np.zeros((rows.shape[1] + 1, len(train.taxonomy)))
-        problem = (documents, graph, room_for(graph), float(self.strength), means, weight)
-        order = np.arange(len(train))
         start = perf_counter()
-        for step in range(1, self.passes + 1):
-            one_pass(*problem, order, (int(self.seed) + step) % 2**31)
+
+        def passed(known: Objectives | None) -> None:
+            nonlocal start
             advance()
-            if step % CHECK_EVERY and step < self.passes:
-                continue  # a look at the objectives costs about as much as a pass
-            primal, dual = objectives(*problem)
-            record = {"phase": "passes", "epoch": step, "primal": primal, "dual": dual}
-            self.history_.append({**record, "seconds": perf_counter() - start})
-            start = perf_counter()
-            if primal - dual <= self.tolerance * primal:
-                return weight
-        warn_unsolved(
-            f"hsvm: after {self.passes} passes the objective may be {(primal - dual) / primal:.1%} above its optimum, "
-            f"and tolerance asks for {self.tolerance:.1%}; give more passes, a smaller strength or a larger tolerance"
+            if known is not None:
+                record = {"phase": "passes", "epoch": known.passes, "primal": known.primal, "dual": known.dual}
+                self.history_.append({**record, "seconds": perf_counter() - start})
+                start = perf_counter()
+
+        weight, known = solve(
+            rows,
+            train.labels,
+            train.taxonomy,
+            cost=self.strength,
+            tolerance=self.tolerance,
+            passes=self.passes,
+            seed=int(self.seed),
+            passed=passed,
         )
+        if known.gap > self.tolerance:
+            warn_unsolved(
+                f"hsvm: after {self.passes} passes the objective may be {known.gap:.1%} above its optimum, and "
+                f"tolerance asks for {self.tolerance:.1%}; give more passes, a smaller strength or a larger tolerance"
+            )
         return weight
 
     def _deciding(self, examples: Examples) -> NDArray[Any]:
@@ -154,7 +152,7 @@ class HSVM(LinearBaseline):
         return self._consistent(super()._scores(examples))
 
     def _consistent(self, margins: NDArray[Any], floor: float = -np.inf) -> NDArray[Any]:
-        from hilap.baselines.condensing import condensed
+        from hilap.consistent.condensing import condensed
 
         return condensed(margins, self.taxonomy_, floor)
 

@@ -107,7 +107,7 @@ def from_leaves(taxonomy: Taxonomy, scores: NDArray[np.float64]) -> NDArray[np.f
     >>> from_leaves(taxonomy, np.array([[9.0, -1.0, 2.0]])).tolist()
     [[2.0, -1.0, 2.0]]
     """
-    from hilap.baselines.closed_sets import lifted
+    from hilap.consistent.closed_sets import lifted
 
     leaves = leaves_of(taxonomy)
     only = np.full_like(scores, -np.inf)

@@ -122,7 +122,7 @@ def visited(taxonomy: Taxonomy, margins: NDArray[np.float64]) -> NDArray[np.floa
     >>> visited(taxonomy, np.array([[0.5, 2.0, 1.0]])).tolist()
     [[0.5, 0.5, 0.5]]
     """
-    from hilap.baselines.closed_sets import along_paths, lifted
+    from hilap.consistent.closed_sets import along_paths, lifted
 
     return lifted(taxonomy, along_paths(taxonomy, margins))
 

@@ -5,7 +5,7 @@ Everything here is *independent of the batch*: a document gets the same bits alo
 """
 
 from hilap.decoding.beam import Beams, beam
-from hilap.decoding.coherence import Coherence, Lifting
+from hilap.decoding.coherence import Coherence, Condensing, Lifting
 from hilap.decoding.constraints import Constraints
 from hilap.decoding.marginals import marginals
 from hilap.decoding.scoring import steady_scores
@@ -16,6 +16,7 @@ __all__ = [
     "COARSE",
     "Beams",
     "Coherence",
+    "Condensing",
     "Constraints",
     "Decision",
     "Decoded",

@@ -1,4 +1,7 @@
-"""Scores of labels made to fit together, a child never above its parent: by capping children, or by lifting parents."""
+"""Scores of labels made to fit together, a child never above its parent.
+
+By capping children, by lifting parents, or by letting both meet halfway (condensing).
+"""
 
 from __future__ import annotations
 
@@ -66,4 +69,33 @@ class Lifting:
         return scores
 
 
-__all__ = ["Coherence", "Lifting"]
+class Condensing:
+    """Gives labels that stand above a parent, and that parent, the mean of their scores: the nearest that fit together.
+
+    What speaks for a child speaks for its parent, and what speaks against the parent speaks against the child: the
+    isotonic regression of the scores (`hilap.consistent.condensing`).
+
+    Parameters
+    ----------
+    taxonomy
+        The labels.
+
+    Examples
+    --------
+    >>> taxonomy = Taxonomy.of({"Food": [], "Bars": ["Food"]})
+    >>> Condensing(taxonomy)(torch.tensor([[0.5, 0.75]])).tolist()
+    [[0.625, 0.625]]
+    """
+
+    def __init__(self, taxonomy: Taxonomy) -> None:
+        self._taxonomy = taxonomy
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        """(B, L) the condensed scores; no gradient goes through them."""
+        from hilap.consistent.condensing import condensed
+
+        found = condensed(scores.detach().cpu().numpy(), self._taxonomy)
+        return torch.from_numpy(found).to(scores)
+
+
+__all__ = ["Coherence", "Condensing", "Lifting"]

@@ -127,6 +127,8 @@ class Run:
             repeats=settings.repeats,
             strength=settings.wide_strength,
             loss=settings.wide_loss,
+            taxonomy=self.taxonomy,
+            condense=self.network.condensing is not None,
             label_rows=named,
         )
         self.wide = torch.from_numpy(found.honest)

@@ -11,14 +11,18 @@ flat taxonomy this is the dual coordinate descent of the hinge loss for every la
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hilap.baselines.closed_sets import Graph, Room, best_set, project
 from hilap.compiling import compiled
-from hilap.descent import shuffle
+from hilap.consistent.closed_sets import Graph, Room, best_set, graph_of, project, room_for
+from hilap.descent import lengths, shuffle
+from hilap.taxonomy import Taxonomy
+
+CHECK_EVERY = 5  # passes: a look at the objectives costs about as much as one
 
 Floats = NDArray[np.float64]
 Whole = NDArray[Any]
@@ -125,4 +129,69 @@ def objectives(
     return half + cost * slack, cost * value - half
 
 
-__all__ = ["Documents", "objectives", "one_pass"]
+class Objectives(NamedTuple):
+    """How far learning came after so many passes: the optimum lies between the two."""
+
+    passes: int
+    primal: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """At most this share above its optimum is the objective."""
+        return (self.primal - self.dual) / self.primal if self.primal > self.dual else 0.0
+
+
+def solve(
+    rows: Any,
+    gold: Any,
+    taxonomy: Taxonomy,
+    *,
+    cost: float,
+    tolerance: float,
+    passes: int,
+    seed: int,
+    passed: Callable[[Objectives | None], None] = lambda known: None,
+) -> tuple[Floats, Objectives]:
+    """(F + 1, L) the weights, those of the constant feature last, and how far from the optimum they are.
+
+    Parameters
+    ----------
+    rows
+        (n, F) CSR, of 64-bit floats.
+    gold
+        (n, L) CSR, closed upward.
+    taxonomy
+        The labels.
+    cost
+        What an error costs against large weights.
+    tolerance
+        Learning ends when the objective is at most this share above its optimum.
+    passes
+        Over the documents, at most.
+    seed
+        Of the order of documents.
+    passed
+        Called after every pass, with the objectives where they were looked at.
+    """
+    norms = lengths(rows.data, rows.indptr)
+    documents = Documents(rows.data, rows.indices, rows.indptr, norms, gold.indices, gold.indptr)
+    graph = graph_of(taxonomy)
+    means = gold.astype(np.float32).toarray()
+    weight = np.zeros((rows.shape[1] + 1, len(taxonomy)))
+    problem = (documents, graph, room_for(graph), float(cost), means, weight)
+    order = np.arange(len(norms))
+    known = Objectives(0, 0.0, 0.0)
+    for step in range(1, passes + 1):
+        one_pass(*problem, order, (seed + step) % 2**31)
+        if step % CHECK_EVERY and step < passes:
+            passed(None)
+            continue
+        known = Objectives(step, *objectives(*problem))
+        passed(known)
+        if known.primal - known.dual <= tolerance * known.primal:
+            break
+    return weight, known
+
+
+__all__ = ["Documents", "Objectives", "objectives", "one_pass", "solve"]

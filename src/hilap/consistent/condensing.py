@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilap.baselines.closed_sets import Graph, Room, best_set, graph_of, regress, room_for, settle
 from hilap.compiling import compiled
+from hilap.consistent.closed_sets import Graph, Room, best_set, graph_of, regress, room_for, settle
 from hilap.taxonomy import Taxonomy
 
 Floats = NDArray[np.float64]
