@@ -247,10 +247,23 @@ def test_the_recurrent_form_equals_torch_s_lstm_cell_with_shared_weights(rereads
         for level in range(DAG.depth):
             state, memory = cell(x, (state, memory))
             of_level = torch.from_numpy(np.flatnonzero(DAG.longest_levels == level + 1))
-            local[:, of_level] = head.local[level](F.relu(head.flow.transition.linear(state)))
+            local[:, of_level] = head.local[level](F.relu(head.flow.transition(state)))
         found = head(x)
         torch.testing.assert_close(found[0], local)
         torch.testing.assert_close(found[1], head.whole(torch.cat([state, x], dim=1) if rereads else state))
+
+
+@pytest.mark.parametrize("form", ["F", "R"])
+def test_a_normalised_network_judges_as_it_has_learned(form):
+    """Levels have states of different size; one running mean for all of them would be right for none."""
+    head = hmcn(form=form, batch_norm=True, dropout=0.0)
+    rows = 3 * torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for _ in range(200):  # the running means settle
+            learned = head(rows)
+        judged = head.eval()(rows)
+    for one, other in zip(learned, judged, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.02, atol=0.02)
 
 
 @pytest.mark.parametrize("order", ["sigmoid-sum", "sum-sigmoid"])

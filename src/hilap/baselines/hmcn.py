@@ -113,7 +113,8 @@ class RecurrentFlow(nn.Module):
     """The global flow of HMCN-R: one LSTM cell goes down the levels, reading the document at each.
 
     Its weights, and those of the transition to local outputs, are the same at all levels: the size of the network
-    hardly grows with the taxonomy's depth.
+    hardly grows with the taxonomy's depth. Normalisation is each level's own: states grow on the way down, and one mean
+    for all levels, which is what evaluation would take, is right for none.
 
     Parameters
     ----------
@@ -125,10 +126,12 @@ class RecurrentFlow(nn.Module):
 
     def __init__(self, dim: int, width: int, depth: int, **options: Any) -> None:
         super().__init__()
-        self.width, self.depth = width, depth
+        self.width = width
         self.of_document = Linear(dim, 4 * width)
         self.of_state = Linear(width, 4 * width)
-        self.transition = Dense(width, width, **options)
+        self.transition = Linear(width, width)
+        norms = (Normalised(width) if options["batch_norm"] else nn.Identity() for _ in range(depth))
+        self.norms = nn.ModuleList(norms)
         self.dropout = nn.Dropout(options["dropout"])
 
     def forward(self, vectors: Tensor) -> tuple[list[Tensor], Tensor]:
@@ -136,11 +139,11 @@ class RecurrentFlow(nn.Module):
         given = self.of_document(vectors)  # the same at every level
         state = memory = vectors.new_zeros(len(vectors), self.width)
         local = []
-        for _ in range(self.depth):
+        for norm in self.norms:
             enter, forget, leave, new = (given + self.of_state(state)).chunk(4, dim=1)
             memory = sigmoid(forget) * memory + sigmoid(enter) * tanh(new)
             state = sigmoid(leave) * tanh(memory)
-            local.append(self.transition(self.dropout(state)))
+            local.append(self.dropout(norm(F.relu(self.transition(self.dropout(state))))))
         return local, self.dropout(state)
 
 
