@@ -151,6 +151,8 @@ class Network(nn.Module):
         if self.wide is not None:
             beside = self.wide(batch.wide)
             logits = [own + beside for own in logits]
+        if self.condensing is not None and all(torch.equal(own, logits[0]) for own in logits):
+            logits = logits[:1]  # the wide part alone speaks: condensed once instead of once for each member
         called = self._members()[0].called
         flat = averaged([self.constrained(own) for own in logits], self.averaging)
         own = None if self.constraint is None or len(logits) > 1 else logits[0]

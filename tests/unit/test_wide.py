@@ -148,6 +148,17 @@ def test_condensed_structured_margins_under_a_policy_are_read_alike_before_and_a
     np.testing.assert_array_equal(again.predict(documents).toarray(), made.predict(documents).toarray())
 
 
+def test_members_that_say_the_same_are_condensed_once(monkeypatch):
+    documents, labels = texts(80)
+    made = HiLAPClassifier(TREE, **SMALL, wide_loss="structured", condense=True).fit(documents, labels)
+    assert len(made.network_.members) == SMALL["folds"]
+    calls = []
+    condensing = made.network_.condensing
+    monkeypatch.setattr(made.network_, "condensing", lambda scores: calls.append(len(scores)) or condensing(scores))
+    made.predict(documents)
+    assert len(calls) == 1
+
+
 def test_flat_logits_that_learn_with_the_policy_are_not_condensed():
     with pytest.raises(SettingError, match="no gradient goes through it; set folds above 1, or condense=False"):
         HiLAPClassifier(TREE, condense=True).check()
