@@ -93,7 +93,7 @@ BASE_METHODS = {
 NAMES = (
     {
         "hilap": "HiLAP, recommended",
-        "hilap-minilm": "HiLAP, recommended, with MiniLM's vectors",
+        "hilap-minilm": "HiLAP, the preset as it is, with MiniLM's vectors",
         "hilap-paper": "HiLAP, as in the paper",
         "hilap-quick": "HiLAP, quick",
     }

@@ -26,7 +26,8 @@ documents (threshold, stop bias, epoch) is chosen for the same mean of the three
 other rows learn from the training documents alone. On arXiv, trove and MEDLINE the encoders are the light presets, for
 every framework alike; TextCNN and HAN start from GloVe's vectors (6B, 50 numbers a word) and read 128 words, and HAN,
 which hardly learns at the usual rates, learns at 0.01. *Linear SVMs* are no encoder but what the recommended preset
-stands on: its HiLAP is `hilap`, and *flat, HiLAP's nets* are its SVMs. Bold: the best for this base model."""
+stands on: its HiLAP is `hilap`, and *flat, HiLAP's nets* are its SVMs, on arXiv and MEDLINE condensed, on MEDLINE one
+structured SVM for all labels. Bold: the best for this base model."""
 
 HMCN_WORDS = """\
 The paper adds local and global outputs before the sigmoid (*sum first*), the authors of HMCN after it (*sigmoids

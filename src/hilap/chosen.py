@@ -80,6 +80,9 @@ def _check_options(parameters: Mapping[str, Any], settings: TrainSettings) -> No
     """Require that tables of options are of something that is there."""
     if parameters["wide_options"] is not None and not settings.wide:
         raise SettingError("wide_options are of the wide part, which is not there; leave them out, or set wide=True")
+    for name in ("wide_loss", "wide_strength"):
+        if parameters[name] is not None and not settings.wide:
+            raise SettingError(f"{name} is of the wide part, which is not there; leave it out, or set wide=True")
     if parameters["wide_vector_options"] is not None and settings.wide_vectors is None:
         raise SettingError(
             "wide_vector_options are of the wide part's vectors, which are not there; leave them out, or set "

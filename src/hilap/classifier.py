@@ -399,8 +399,10 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # Beside a wide part members learn what is left, so it must be the same too.
         wide = ("wide", "wide_loss", "wide_strength", "wide_vectors") if settings.flat_epochs else ()
         asked = {name: getattr(settings, name) for name in (*alike, *wide, "label_text", "seed")}
-        asked["max_constraint"] = run.network.constraint is not None
-        had = {**self.train_settings_.to_dict(), "max_constraint": self.network_.constraint is not None}
+        had = self.train_settings_.to_dict()
+        for name, part in (("max_constraint", "constraint"), ("condense", "condensing")):
+            if settings.flat_epochs:
+                asked[name], had[name] = (getattr(one, part) is not None for one in (run.network, self.network_))
         for name, theirs in asked.items():
             ours = had[name]
             if ours != theirs:

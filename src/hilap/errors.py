@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
@@ -79,6 +80,13 @@ def need(module: str, extra: str) -> Any:
         raise MissingExtraError(f"{package} is needed here; install it with: pip install 'hilap[{extra}]'") from error
 
 
+def warn_unsolved(message: str) -> None:
+    """Say that a solver was ended before its goal, as scikit-learn's solvers do."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
 __all__ = [
     "CorpusError",
     "HilapError",
@@ -89,4 +97,5 @@ __all__ = [
     "did_you_mean",
     "need",
     "require",
+    "warn_unsolved",
 ]

@@ -24,7 +24,6 @@ from hilap.network import Network, seen_width
 from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
 from hilap.storage import Stored, save_folder
 from hilap.taxonomy import Taxonomy
-from hilap.version import __version__
 from hilap.wide import Wide, columns
 
 KIND = "hilap"
@@ -127,15 +126,8 @@ def restored(stored: Stored) -> tuple[dict[str, Any], Trained]:
     except (HilapError, ValueError, TypeError, AttributeError, RuntimeError, IndexError, OverflowError) as fault:
         reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
         raise ModelError(
-            f"{stored.folder}: the parts of this model do not fit together ({reason}); {_remedy(stored)}"
+            f"{stored.folder}: the parts of this model do not fit together ({reason}); {stored.remedy}"
         ) from None
-
-
-def _remedy(stored: Stored) -> str:
-    """What to do about a model whose files are whole, but not as this version writes them."""
-    if stored.hilap == __version__:
-        return "get it again, or train it anew"
-    return f"it was written by hilap {stored.hilap:.50}, this is {__version__}: open it with that one, or train it anew"
 
 
 def _explained(trained: Trained) -> str | None:

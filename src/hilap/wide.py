@@ -31,9 +31,10 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from hilap.corpus import Examples
+from hilap.decoding import Condensing
 from hilap.encoders import Encoder, Prepared, TfIdf, evaluating, make
 from hilap.encoders.rows import SparseBatch, SparseRows
-from hilap.errors import SettingError
+from hilap.errors import SettingError, warn_unsolved
 from hilap.taxonomy import Taxonomy
 
 MOST_WEIGHTS = 500_000_000  # 2 GB
@@ -220,7 +221,7 @@ def cross_fit(
     taxonomy
         The labels.
     condense
-        Whether logits will be condensed: then margins become logits by what fits the condensed ones.
+        Whether logits will be condensed: then slope and intercept are those that fit the condensed ones.
     label_rows
         (L, F) TF-IDF rows of what labels are called, if that is to count.
     """
@@ -230,7 +231,12 @@ def cross_fit(
         goal = (strength, loss == "squared_hinge", TOLERANCE, PASSES)
         weight, bias, honest = _solve(rows, labels, folds, repeats, goal)
     alike = None if label_rows is None else (rows @ label_rows.T).toarray().astype(np.float32)
-    slope, named, intercept = _platt(_read(honest, taxonomy, condense=condense), alike, labels)
+    voices = honest.mean(0) if not condense or alike is not None else _read(honest, taxonomy)
+    slope, named, intercept = _platt(voices, alike, labels)
+    if condense and alike is not None:  # two voices are condensed as one: so how loud they are together comes last
+        together = honest * np.float32(slope) + np.float32(named) * alike
+        louder, _, intercept = _platt(_read(together, taxonomy), None, labels)
+        slope, named = slope * louder, named * louder
     honest = honest * np.float32(slope) + np.float32(intercept)
     weight *= slope
     if alike is not None and label_rows is not None:
@@ -289,10 +295,10 @@ def _solve_together(
     honest = np.empty((repeats, *labels.shape), dtype=np.float32)
     per_repeat = len(folds) // repeats
 
-    def learn(number: int) -> NDArray[np.float64]:
+    def learn(number: int) -> tuple[NDArray[np.float64], float]:
         fold = folds[number]
         rest = np.setdiff1d(np.arange(labels.shape[0]), fold)
-        weight, _ = solve(
+        weight, known = solve(
             given[rest],
             labels[rest],
             taxonomy,
@@ -302,24 +308,33 @@ def _solve_together(
             seed=number,
         )
         honest[number // per_repeat, fold] = given[fold] @ weight[:-1] + weight[-1]
-        return weight
+        return weight, known.gap
 
-    total = np.zeros((rows.shape[1] + 1, labels.shape[1]))
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # added up in order: the same with any number of threads
-        for weight in pool.map(learn, range(len(folds))):
-            total += weight
+    total, worst = np.zeros((rows.shape[1] + 1, labels.shape[1])), 0.0
+    # Each has all its weights at hand: no more at once than fit, and none is kept once it is counted in.
+    at_once = max(1, min(torch.get_num_threads(), MOST_WEIGHTS // total.size))
+    with ThreadPoolExecutor(at_once) as pool:
+        for start in range(0, len(folds), at_once):  # added up in order: the same with any number of threads
+            for weight, gap in pool.map(learn, range(start, min(start + at_once, len(folds)))):
+                total += weight
+                worst = max(worst, gap)
+                del weight
     total /= len(folds)
+    if worst > SET_TOLERANCE:
+        warn_unsolved(
+            f"the wide part's structured loss may be {worst:.1%} above its optimum after {SET_PASSES} passes over the "
+            f"documents; give a smaller wide_strength (now {strength:g})"
+        )
     return total[:-1], total[-1], honest
 
 
-def _read(honest: NDArray[np.float32], taxonomy: Taxonomy, *, condense: bool) -> NDArray[np.float32]:
-    """(n, L) the mean over repeats of margins as they will be read."""
-    if not condense:
-        return np.asarray(honest.mean(0))
-    from hilap.consistent.condensing import condensed
-
-    found: NDArray[np.float64] = sum((condensed(margins, taxonomy) for margins in honest), np.zeros(honest.shape[1:]))
-    return (found / len(honest)).astype(np.float32)
+def _read(logits: NDArray[np.float32], taxonomy: Taxonomy) -> NDArray[np.float32]:
+    """(n, L) the mean over repeats of condensed logits."""
+    condense = Condensing(taxonomy)
+    found = np.zeros(logits.shape[1:], dtype=np.float32)
+    for each in logits:
+        found += condense(torch.from_numpy(each)).numpy()
+    return found / np.float32(len(logits))
 
 
 def _platt(

@@ -798,6 +798,7 @@ def test_lent_members_give_the_result_of_training_them():
     [
         ({"seed": 5}, "members were trained with seed 0, but this run has 5"),
         ({"max_constraint": True}, "members were trained with max_constraint False, but this run has True"),
+        ({"condense": True}, "members were trained with condense False, but this run has True"),
         ({"encoder_options": {"hidden": (3,)}}, "members have other encoders"),
     ],
 )

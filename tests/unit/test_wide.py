@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -102,9 +103,13 @@ def test_on_labels_without_edges_the_structured_loss_is_the_hinge_of_each(monkey
         cross_fit(rows, labels, folds_of(40, 4, 2), repeats=2, strength=0.7, loss=loss, taxonomy=FOUR)
         for loss in ("hinge", "structured")
     )
-    for name in ("honest", "weight"):  # labels 2 and 3 have no SVM of their own, so slope and intercept differ
-        one, other = (getattr(found, name)[..., :2].ravel() for found in (each, together))
-        np.testing.assert_allclose(np.polyval(np.polyfit(one, other, 1), one), other, atol=2e-3)
+    # Labels 2 and 3 have no SVM of their own there, so slope and intercept differ; the same ones for all labels.
+    slope, intercept = np.polyfit(each.honest[..., :2].ravel(), together.honest[..., :2].ravel(), 1)
+    assert slope > 0.2
+    np.testing.assert_allclose(together.honest[..., :2], slope * each.honest[..., :2] + intercept, atol=2e-3)
+    np.testing.assert_allclose(together.weight[:, :2], slope * each.weight[:, :2], atol=2e-3)
+    np.testing.assert_allclose(together.bias[:2], slope * each.bias[:2] + intercept, atol=2e-3)
+    assert each.weight[:, :2].std() > 0.1  # else nothing was compared
 
 
 @pytest.mark.parametrize("condense", [False, True])
@@ -164,6 +169,37 @@ def test_flat_logits_that_learn_with_the_policy_are_not_condensed():
         HiLAPClassifier(TREE, condense=True).check()
     HiLAPClassifier(TREE, condense=True, variant="flat").check()
     HiLAPClassifier(TREE, **SMALL, condense=True).check()
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "structured"])
+@pytest.mark.parametrize("named", [False, True])
+def test_condensed_logits_are_calibrated_as_a_whole(loss, named):
+    chain = Taxonomy.of({"a": [], "b": ["a"], "c": ["b"], "d": []})
+    rows, labels = problem(200)
+    closed = labels.toarray()
+    closed[:, 1] *= closed[:, 0]
+    gold = sparse.csr_array(closed)
+    called = sparse.csr_array(np.eye(4, 12, dtype=np.float32)) if named else None
+    kind = {"loss": loss, "taxonomy": chain, "condense": True, "label_rows": called}
+    found = cross_fit(rows, gold, folds_of(200, 5, 1), repeats=1, strength=1.0, **kind)
+    chances = 1 / (1 + np.exp(-condensed(found.honest[0], chain)))
+    assert chances.mean() == pytest.approx(closed.mean(), abs=1e-3)
+
+
+def test_a_structured_loss_that_is_far_from_its_optimum_says_so(monkeypatch):
+    monkeypatch.setattr(wide, "SET_PASSES", 1)
+    rows, labels = problem(60)
+    kind = {"loss": "structured", "taxonomy": FOUR}
+    with pytest.warns(ConvergenceWarning, match=r"above its optimum after 1 passes .*wide_strength \(now 50\)"):
+        cross_fit(rows, labels, folds_of(60, 3, 1), repeats=1, strength=50.0, **kind)
+
+
+@pytest.mark.parametrize(("name", "value"), [("wide_loss", "hinge"), ("wide_strength", 0.5)])
+def test_what_is_said_of_a_wide_part_that_is_not_there_is_refused(name, value):
+    with pytest.raises(
+        SettingError, match=f"{name} is of the wide part, which is not there; leave it out, or set wide"
+    ):
+        HiLAPClassifier(TREE, **{name: value}).check()
 
 
 def test_logits_are_calibrated_as_a_whole():

@@ -328,7 +328,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         except (HilapError, ValueError, TypeError, AttributeError, RuntimeError, IndexError, OverflowError) as fault:
             reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
             raise ModelError(
-                f"{stored.folder}: the parts of this model do not fit together ({reason}); get it again"
+                f"{stored.folder}: the parts of this model do not fit together ({reason}); {stored.remedy}"
             ) from None
         return made
 

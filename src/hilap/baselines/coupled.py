@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hilap.baselines.chances import ALWAYS
-from hilap.baselines.linear import Column, LinearModels, column, in_threads, warn_unsolved
+from hilap.baselines.linear import Column, LinearModels, column, in_threads
+from hilap.errors import warn_unsolved
 from hilap.taxonomy import Taxonomy
 
 PASSES = 100  # over the documents, for a label in one round; the next round goes on from there

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hilap.baselines.linear import LinearBaseline, LinearModels, warn_unsolved
+from hilap.baselines.linear import LinearBaseline, LinearModels
 from hilap.baselines.progress import counting
 from hilap.baselines.values import check_count
 from hilap.corpus import Examples
-from hilap.errors import SettingError
+from hilap.errors import SettingError, warn_unsolved
 from hilap.taxonomy import Taxonomy
 
 if TYPE_CHECKING:

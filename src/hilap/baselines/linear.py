@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 from hilap.baselines.base import Baseline
 from hilap.baselines.chances import ALWAYS, NEVER
@@ -243,11 +241,6 @@ def _solve_dual(
     return None if passes > PASSES else (w[:-1], float(w[-1]))
 
 
-def warn_unsolved(message: str) -> None:
-    """Say that a solver was ended before its goal, as scikit-learn's solvers do."""
-    warnings.warn(message, ConvergenceWarning, stacklevel=2)
-
-
 __all__ = [
     "Column",
     "LinearBaseline",
@@ -257,5 +250,4 @@ __all__ = [
     "in_threads",
     "one_vs_rest",
     "solve_svm",
-    "warn_unsolved",
 ]

@@ -15,6 +15,8 @@ from torch import Tensor
 from hilap.levels import Levels, highest
 from hilap.taxonomy import Taxonomy
 
+_BLOCK = 1_000_000  # scores
+
 
 class Coherence:
     """Caps the probability of each label by that of every label above it, level by level.
@@ -94,8 +96,12 @@ class Condensing:
         """(B, L) the condensed scores; no gradient goes through them."""
         from hilap.consistent.condensing import condensed
 
-        found = condensed(scores.detach().cpu().numpy(), self._taxonomy)
-        return torch.from_numpy(found).to(scores)
+        given = scores.detach().cpu().numpy()
+        found = np.empty_like(given)
+        block = max(1, _BLOCK // max(1, given.shape[1]))
+        for start in range(0, len(given), block):  # regression is done in 64 bits: not of all documents at once
+            found[start : start + block] = condensed(given[start : start + block], self._taxonomy)
+        return torch.from_numpy(found).to(scores.device)
 
 
 __all__ = ["Coherence", "Condensing", "Lifting"]

@@ -43,6 +43,14 @@ class Stored:
     tensors: dict[str, Tensor]
     extra: dict[str, Any]
 
+    @property
+    def remedy(self) -> str:
+        """What to do about a model whose files are whole, but not as this version writes them."""
+        if self.hilap == __version__:
+            return "get it again, or train it anew"
+        written = f"it was written by hilap {self.hilap:.50}, this is {__version__}"
+        return f"{written}: open it with that one, or train it anew"
+
 
 def save_folder(
     folder: str | Path,
