@@ -312,7 +312,7 @@ def _solve_together(
 
     total, worst = np.zeros((rows.shape[1] + 1, labels.shape[1])), 0.0
     # Each has all its weights at hand: no more at once than fit, and none is kept once it is counted in.
-    at_once = max(1, min(torch.get_num_threads(), MOST_WEIGHTS // total.size))
+    at_once = max(1, min(torch.get_num_threads(), MOST_WEIGHTS // max(1, total.size)))
     with ThreadPoolExecutor(at_once) as pool:
         for start in range(0, len(folds), at_once):  # added up in order: the same with any number of threads
             for weight, gap in pool.map(learn, range(start, min(start + at_once, len(folds)))):

@@ -498,6 +498,15 @@ def test_vectors_of_a_strangers_model_that_do_not_fit_are_refused(with_vectors, 
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "structured"])
+def test_without_labels_there_is_nothing_to_solve(loss):
+    rows, _ = problem(20)
+    none = sparse.csr_array((20, 0), dtype=np.int32)
+    found = cross_fit(rows, none, folds_of(20, 2, 1), repeats=1, strength=1.0, loss=loss, taxonomy=Taxonomy.of({}))
+    assert found.weight.shape == (12, 0)
+    assert found.honest.shape == (1, 20, 0)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "structured"])
 def test_threads_change_nothing(loss):
     rows, labels = problem(120)
     before = torch.get_num_threads()
