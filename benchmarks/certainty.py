@@ -25,7 +25,8 @@ from hilap.metrics.significance import draws
 
 SAMPLES, LEAST_SAMPLES = 2_000, 400  # 400 can still tell p < 0.01
 MOST_DRAWS = 400_000_000  # documents times samples: RCV1 has 781,265 documents
-SIGNS = ((0.01, "‡"), (0.05, "†"))
+LIMIT = 0.05
+SIGNS = ((0.01, "‡"), (LIMIT, "†"))
 OVER = {"micro_f1": "documents", "macro_f1": "labels", "example_f1": "documents"}
 Scores = NDArray[np.float64]
 
@@ -46,8 +47,13 @@ class Comparison:
         return next((sign for limit, sign in SIGNS if self.p is not None and self.p < limit), "")
 
     def __str__(self) -> str:
-        told = "not tested" if self.p is None else "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
-        return f"{HEADINGS[self.metric]} `{self.best.method}` over `{self.second.method}` by {self.gap:.2f}, {told}"
+        between = f"`{self.best.method}` over `{self.second.method}` by {self.gap:.2f}"
+        return f"{HEADINGS[self.metric]} {between}, {p_words(self.p)}"
+
+
+def p_words(p: float | None) -> str:
+    """How a p is told."""
+    return "not tested" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def comparisons(runs: Sequence[Runs], seed: int = 0) -> dict[str, Comparison]:

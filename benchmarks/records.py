@@ -73,22 +73,30 @@ ENCODERS = {  # the base models of Figure 3; the paper's own are the first three
     "static": "Static vectors",
     "minilm": "MiniLM, frozen",
 }
+PAPERS_OWN = tuple(ENCODERS)[:3]
 FRAMEWORKS = {
     "flat-half": "flat, 0.5",
     "flat": "flat, tuned",
     "flat-members": "flat, HiLAP's nets, tuned",
+    "hmcn": "HMCN, tuned",
     "sl": "HiLAP-SL",
     "paper": "HiLAP, the paper's policy",
     "hilap": "HiLAP",
 }
+ON_PAPERS_OWN = ("hmcn", "paper")  # frameworks that are compared on the paper's own base models alone
 BASES = {  # base model -> framework -> method
-    encoder: {framework: f"{encoder}-{framework}" for framework in FRAMEWORKS} for encoder in ENCODERS
+    encoder: {
+        framework: f"{encoder}-{framework}"
+        for framework in FRAMEWORKS
+        if encoder in PAPERS_OWN or framework not in ON_PAPERS_OWN
+    }
+    for encoder in ENCODERS
 } | {"wide": {"flat-half": "svm-zero", "flat": "svm", "flat-members": "hilap-flat-members", "hilap": "hilap"}}
 BASE_NAMES = ENCODERS | {"wide": "Linear SVMs, the recommended preset's wide part"}
 BASE_METHODS = {
-    BASES[encoder][framework]: f"{name}, {words}"
+    method: f"{name}, {FRAMEWORKS[framework]}"
     for encoder, name in ENCODERS.items()
-    for framework, words in FRAMEWORKS.items()
+    for framework, method in BASES[encoder].items()
 }
 NAMES = (
     {

@@ -16,8 +16,9 @@ from typing import Any
 
 from cells import F1, HEADINGS, NONE, figure, percent, score_cells, spread  # also finds hilap in src/
 from certainty import comparisons, marks_of
-from reading import reading_section, set_words, to_beat
+from reading import Standing, reading_section, set_words, standings_of, to_beat
 from records import ABLATION, BASE_METHODS, HERE, NAMES, SETS, Runs, rank, read_object, read_results
+from roles import role_section
 from sections import areas_section, base_section, hmcn_section
 
 from hilap.errors import HilapError
@@ -53,7 +54,9 @@ def paper_rows(paper: dict[str, Any], name: str) -> list[tuple[str, list[str]]]:
     return []
 
 
-def set_section(name: str, runs: Sequence[Runs], paper: dict[str, Any]) -> list[str]:
+def set_section(
+    name: str, runs: Sequence[Runs], standings: Sequence[Standing | None], paper: dict[str, Any]
+) -> list[str]:
     """All systems on one set but those on other base models, ours first, then the paper's."""
     every, runs = runs, [one for one in runs if one.method not in BASE_METHODS]
     tested = comparisons(runs)
@@ -70,7 +73,7 @@ def set_section(name: str, runs: Sequence[Runs], paper: dict[str, Any]) -> list[
     parts = [f"## {SETS.get(name, name)}", markdown_table(headings, rows)]
     if any(one.values("test", f"rootless_{key}") for one in runs for key in F1):
         parts += rootless(runs)
-    return [*parts, *set_words(every, tested), *against(name, runs, paper), made_by(every)]
+    return [*parts, *set_words(every, standings, tested), *against(name, runs, paper), made_by(every)]
 
 
 def rootless(runs: Sequence[Runs]) -> list[str]:
@@ -202,7 +205,8 @@ READING = """\
 ## How to read the tables
 
 - Test split; scores in percent. Mean ± sample standard deviation over seeds; with one seed, that seed's figure alone.
-  Epochs, thresholds and biases were chosen on the validation split.
+  Epochs, thresholds and biases were chosen on the validation split; how often the test split was looked at is said
+  above.
 - The best of our own runs in bold (not where there is only one system). A dash: not measured, or not in the paper.
 - † and ‡ behind the best figure: better than the runner-up with p < 0.05 and p < 0.01, two-sided, by a paired bootstrap
   of 2,000 draws (fewer above 200,000 documents). For Micro-F1 and EBF documents are drawn, for Macro-F1 the labels it
@@ -214,6 +218,9 @@ READING = """\
   its figures fit a mean over about 1,550 to 1,650 labels, so they are about **1.5 times** what ours would be for the
   same predictions. Divide them by that before comparing.
 - *Paper* rows are as printed; the paper gives no spread.
+- **AU(PRC)**, precision-recall curves and reliability of HiLAP's recommended forms are those of its flat models: the
+  preset gives their probabilities (`probabilities="flat"`), calibrated and capped so that no label is above a parent,
+  and leaves the walk to decide what is placed. `hilap-paper` and the ablation have the marginals of the policy itself.
 - Processor seconds are of one thread, on a shared machine: compare systems of one table. Where vectors of a pretrained
   encoder come from a cache, the seconds leave out what it takes to make them.
 - HiLAP's recommended forms (`hilap`, `hilap-minilm`, `...-hilap`) train their flat models on the validation documents
@@ -237,10 +244,11 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
     pages, figures = read_results(results), read_object(paper)
     if not pages:
         return f"{INTRO}\n\n{EMPTY}\n"
-    parts = [INTRO, *reading_section(pages, figures), READING]
+    standings = {name: standings_of(runs) for name, runs in pages.items()}
+    parts = [INTRO, *reading_section(pages, standings, figures), READING]
     for name, runs in pages.items():
-        parts += set_section(name, runs, figures)
-    parts += base_section(pages, figures) + ablation_section(pages, figures)
+        parts += set_section(name, runs, standings[name], figures)
+    parts += role_section(pages, figures) + base_section(pages, figures) + ablation_section(pages, figures)
     parts += inconsistency_section(pages, figures) + hmcn_section(pages, figures) + areas_section(pages)
     if results == RESULTS:  # the figures beside the page are those of the committed results
         parts += figures_section(PAGE.parent / "figures")

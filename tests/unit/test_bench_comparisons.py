@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import certainty
 import reading
 import records
+import roles
 import run
 import sections
 import table
@@ -151,7 +152,7 @@ def test_a_result_without_counts_is_not_tested(gold, tmp_path):
     write_result(tmp_path, "funcat", "svm", 0)
     page = table.page(tmp_path)
     assert "`hilap` over `svm` by" in page
-    assert page.count("not tested") == 3
+    assert page.count("not tested") == 9  # three scores: in the first table, in the reading and of best and runner-up
     assert "**" in cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")["Micro-F1"]
     assert "‡" not in page.partition("## FunCat")[2]
 
@@ -212,18 +213,18 @@ def test_gains_on_base_models_are_relative_and_averaged(tmp_path):
     assert row["Macro-F1 over flat at 0.5"] == "+30.0% (2 pairs)"  # +50% and +10%
     assert row["over flat, tuned"] == "+4.0% (2 pairs)"  # +20% and -12%
     assert row["over HiLAP's nets, tuned"] == "–"
-    assert row["best of flat at 0.5, SL, HiLAP"] == "3 of 6"
+    assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "3 of 6"
     assert row["best, all tuned flat ones too"] == "3 of 6"
     base_results(tmp_path, {"textcnn-flat-members": 0.31})
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
     assert row["over HiLAP's nets, tuned"] == "-3.2% (1 pairs)"
-    assert (row["best of flat at 0.5, SL, HiLAP"], row["best, all tuned flat ones too"]) == ("3 of 6", "0 of 6")
+    assert (row["best of flat at 0.5, HMCN, SL, HiLAP"], row["best, all tuned flat ones too"]) == ("3 of 6", "0 of 6")
 
 
 def test_the_papers_claim_stands_below_ours(tmp_path):
     base_results(tmp_path, {"textcnn-flat-half": 0.20, "textcnn-hilap": 0.30})
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "*paper: RCV1, NYT, Yelp*")
-    assert (row["Macro-F1 over flat at 0.5"], row["best of flat at 0.5, SL, HiLAP"]) == ("+33.4%", "24 of 27")
+    assert (row["Macro-F1 over flat at 0.5"], row["best of flat at 0.5, HMCN, SL, HiLAP"]) == ("+33.4%", "24 of 27")
 
 
 def test_a_base_model_without_hilap_gains_nothing_and_loses_nothing(tmp_path):
@@ -241,8 +242,9 @@ def test_a_flat_model_that_finds_nothing_is_left_out_of_the_mean(tmp_path):
 def test_base_models_have_a_section_and_are_not_in_the_table_of_the_set(tmp_path):
     base_results(tmp_path, {"textcnn-flat": 0.25, "textcnn-hilap": 0.30, "svm": 0.28, "hilap": 0.31})
     page = table.page(tmp_path)
-    first, _, rest = page.partition("## Base models (the paper's Figure 3)")
+    first, _, rest = page.partition("## The paper's systems on texts")
     assert "| TextCNN" not in first
+    rest = rest.partition("## Base models (the paper's Figure 3)")[2]
     row = cells_of(rest, "PyPI descriptions (trove): base models", "TextCNN: HiLAP (`textcnn-hilap`)")
     assert row["Macro-F1"] == "**30.00**"
     wide = "Linear SVMs, the recommended preset's wide part: HiLAP (`hilap`)"
@@ -252,6 +254,42 @@ def test_base_models_have_a_section_and_are_not_in_the_table_of_the_set(tmp_path
 def test_without_base_models_there_is_no_section_of_them(tmp_path):
     base_results(tmp_path, {"svm": 0.28, "hilap": 0.31})
     assert "Base models" not in table.page(tmp_path)
+
+
+def test_as_good_as_another_framework_is_not_best(tmp_path):
+    base_results(tmp_path, {"han-flat-half": 0.1, "han-hmcn": 0.3, "han-hilap": 0.3})
+    row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
+    assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "0 of 3"
+
+
+# --- the paper's systems on texts ------------------------------------------------------------------------------------
+
+
+def test_the_papers_rows_stand_beside_ours_on_the_set_that_plays_its_own(tmp_path):
+    base_results(tmp_path, {"svm-zero": 0.5, "svm": 0.6, "bowcnn-hilap": 0.7, "hilap": 0.65}, name="arxiv")
+    page = table.page(tmp_path)
+    place = "Table 2: RCV1, played by arXiv abstracts"
+    svm = cells_of(page, place, "SVM")
+    assert (svm["Ours"], svm["Macro-F1"]) == ("SVM, margin above 0 (`svm-zero`)", "50.00")
+    assert svm["*paper, RCV1: Macro-F1*"] == "46.2"
+    assert cells_of(page, place, "HiLAP (bow-CNN)")["EBF"] == "**70.00**"  # the paper's policy was not run: this stands
+    assert cells_of(page, place, "HAN")["Ours"] == "–"
+    assert cells_of(page, place, "*not in the paper*")["EBF"] == "65.00"
+    assert "Table 3" not in page.partition("## The paper's systems on texts")[2].partition("### Table 2")[2]
+
+
+def test_the_papers_own_set_needs_no_player(tmp_path):
+    base_results(tmp_path, {"svm": 0.6}, name="arxiv")
+    base_results(tmp_path, {"svm": 0.8}, name="rcv1")
+    row = cells_of(table.page(tmp_path), "Table 2: RCV1", "SVM")
+    assert (row["Ours"], row["Micro-F1"], row["*paper, RCV1: Micro-F1*"]) == ("SVM, tuned (`svm`)", "80.00", "80.4")
+
+
+def test_every_row_of_the_papers_text_tables_has_a_system_of_ours():
+    tables = PAPER["tables"]
+    for key in roles.TABLES:
+        assert set(tables[key]["rows"]) <= set(roles.SYSTEMS)
+    assert {method for mine in roles.SYSTEMS.values() for method in mine} <= set(records.NAMES)
 
 
 # --- HMCN ------------------------------------------------------------------------------------------------------------
@@ -283,19 +321,39 @@ def test_the_page_says_where_hilap_is_first_and_who_else_is(tmp_path):
     write_result(tmp_path, "funcat", "flat", 0, test={"micro_f1": 0.20, "macro_f1": 0.08, "example_f1": 0.295})
     page = table.page(tmp_path)
     row = cells_of(page, "Where HiLAP is first", "FunCat (cellcycle)")
-    assert row["Micro-F1"] == "`hilap` (+1.00)"
-    assert row["Macro-F1"] == "`svm` (HiLAP -2.00)"
-    assert row["EBF"] == "`hilap` (+0.50)"
+    assert row["Micro-F1"] == "`hilap` (+1.00, not tested)"
+    assert row["Macro-F1"] == "`svm` (HiLAP -2.00, not tested)"
+    assert row["EBF"] == "`hilap` (+0.50, not tested)"
     assert "HiLAP is first in **2 of 3** of these comparisons" in page
-    assert "first on Micro-F1 (`hilap`, 1.00 above `svm`)" in page
-    assert "not first on Macro-F1 (`svm` is, `hilap` is 2.00 below)" in page
-    assert "first on EBF (`hilap`, 0.50 above `flat`)" in page
+    assert "first on Micro-F1 (`hilap`, 1.00 above `svm`, not tested)" in page
+    assert "not first on Macro-F1 (`svm` is, `hilap` is 2.00 below, not tested)" in page
+    assert "first on EBF (`hilap`, 0.50 above `flat`, not tested)" in page
 
 
 def test_a_system_on_another_base_model_can_be_first(tmp_path):
     write_result(tmp_path, "trove", "hilap", 0, test={"micro_f1": 0.31})
     write_result(tmp_path, "trove", "minilm-flat", 0, test={"micro_f1": 0.40})
     assert "`minilm-flat` is, `hilap` is 9.00 below" in table.page(tmp_path)
+
+
+def test_the_page_says_how_sure_a_first_place_is(gold, tmp_path):
+    judged(tmp_path, "funcat", "hilap", [noisy(gold, 0.02, seed) for seed in range(3)], gold)
+    judged(tmp_path, "funcat", "svm", [noisy(gold, 0.4, seed) for seed in range(3)], gold)
+    page = table.page(tmp_path)
+    assert "p < 0.001" in cells_of(page, "Where HiLAP is first", "FunCat (cellcycle)")["EBF"]
+    assert "first in **3 of 3** of these comparisons, in **3** of them with p < 0.05" in page
+    assert "Read this with care" in page
+    judged(tmp_path, "funcat", "flat", [noisy(gold, 0.02, seed + 3) for seed in range(3)], gold)
+    cell = cells_of(table.page(tmp_path), "Where HiLAP is first", "FunCat (cellcycle)")["EBF"]
+    assert float(cell.partition("p = ")[2].rstrip(")")) > 0.05
+
+
+def test_a_known_reason_stands_on_the_page_only_where_hilap_is_behind(tmp_path):
+    write_result(tmp_path, "go", "hilap", 0, test={"macro_f1": 0.04})
+    write_result(tmp_path, "go", "flat-scut", 0, test={"macro_f1": 0.05})
+    assert "Why not on GO's Macro-F1" in table.page(tmp_path)
+    write_result(tmp_path, "go", "hilap", 0, test={"macro_f1": 0.06})
+    assert "Why not on GO's Macro-F1" not in table.page(tmp_path)
 
 
 def test_equal_is_not_first(tmp_path):
@@ -309,7 +367,7 @@ def test_the_recommended_form_stands_for_hilap_even_where_another_is_better(tmp_
     write_result(tmp_path, "funcat", "hilap-paper", 0, test={"micro_f1": 0.40})
     write_result(tmp_path, "funcat", "svm", 0, test={"micro_f1": 0.35})
     row = cells_of(table.page(tmp_path), "Where HiLAP is first", "FunCat (cellcycle)")
-    assert row["Micro-F1"] == "`svm` (HiLAP -5.00)"
+    assert row["Micro-F1"] == "`svm` (HiLAP -5.00, not tested)"
 
 
 def test_hilap_alone_is_not_first(tmp_path):
@@ -348,6 +406,7 @@ def test_the_cost_is_told_beside_that_of_the_strongest_rival(tmp_path):
     write_result(tmp_path, "funcat", "hilap", 0)
     write_result(tmp_path, "funcat", "svm", 0, training={"cpu_seconds": 9.0})
     write_result(tmp_path, "funcat", "flat", 0, test=dict.fromkeys(("micro_f1", "macro_f1", "example_f1"), 0.01))
-    words = reading.set_words(records.read_results(tmp_path)["funcat"], {})
+    runs = records.read_results(tmp_path)["funcat"]
+    words = reading.set_words(runs, reading.standings_of(runs), {})
     assert "`hilap` 1,234 s, 2,000 documents/s; `svm` 9 s, 2,000 documents/s." in words[0]
     assert "`flat`" not in words[0]

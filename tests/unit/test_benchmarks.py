@@ -564,6 +564,26 @@ def test_the_papers_queue_has_every_system_that_we_have_of_its_tables():
     assert {name for name, _ in found} <= set(run.DATASETS)
 
 
+@pytest.mark.parametrize("name", ["rcv1", "nyt", "yelp"])
+def test_neural_systems_have_settings_for_the_papers_sets_and_not_just_defaults(name):
+    for method in ("hmcn", "hmcn-original", "hmcn-authors", "hmcn-r", "hmcn-tuned"):
+        settings = run.settings_of(method, name, [])
+        assert (settings["encoder"], settings["encoder_options"]) == ("bowcnn", {"preset": "paper"})
+    assert run.settings_of("hmcn-tuned", name, []) == run.settings_of("bowcnn-hmcn", name, [])  # so one is run
+    options = run.settings_of("hr-dgcnn", name, [])["encoder_options"]
+    assert options["dropout"] < 0.5
+    assert options["vectors"].startswith("data:vectors/glove")
+
+
+@pytest.mark.parametrize("queue", ["suite.toml", "paper.toml"])
+def test_what_is_shared_is_trained_before_it_is_asked_for(queue):
+    jobs = list(counted(BENCH / queue))
+    for at, (name, method) in enumerate(jobs):
+        settings = run.settings_of(method, name, [])
+        owner = settings.get("of", settings.get("members_of", method))
+        assert (name, owner) in jobs[: at + 1], f"{method} on {name} wants {owner}'s model"
+
+
 @pytest.mark.parametrize("queue", ["suite.toml", "paper.toml", "quick.toml"])
 def test_every_system_of_a_queue_can_be_made_with_its_settings(queue):
     for name, method in counted(BENCH / queue):
