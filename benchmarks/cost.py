@@ -151,7 +151,7 @@ def draw(found: dict[str, Any], path: Path = FIGURE) -> None:
     for axes in (left, right):
         axes.set(yscale="log", ylabel="milliseconds for a document, one thread")
         axes.grid(True, which="major", linewidth=0.3)
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)  # over no line
     left.set_xscale("log")
     save(figure, path)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -18,25 +19,32 @@ import numpy as np
 from cells import F1, HEADINGS, percent
 from certainty import of_seeds
 from numpy.typing import NDArray
-from plotting import FIGURES, bars, legend_below, line, panels, save
+from plotting import FIGURES, Bar, Curve, Floats, bars, legend_below, line, panels, save
 from records import BASE_METHODS, BASE_NAMES, FRAMEWORKS, HERE, NAMES, SETS, Runs, read_object, read_results
 from sections import bases_of
 
 from hilap.errors import HilapError
 
 RESULTS = HERE / "results"
-GAINS = (  # system, and what it is compared with
-    ("hilap", "svm"),
-    ("hilap", "flat"),
-    ("bowcnn-hilap", "bowcnn-flat-half"),
-    ("bowcnn-hilap", "bowcnn-flat"),
-    ("bowcnn-sl", "bowcnn-flat-half"),
-)
+GAINS = {  # what is said of it -> a system, and what it is compared with
+    "HiLAP over linear SVMs, tuned": ("hilap", "svm"),
+    "HiLAP over a flat network, tuned": ("hilap", "flat"),
+    "HiLAP on bow-CNN over flat bow-CNN at 0.5": ("bowcnn-hilap", "bowcnn-flat-half"),
+    "HiLAP on bow-CNN over flat bow-CNN, tuned": ("bowcnn-hilap", "bowcnn-flat"),
+    "HiLAP-SL on bow-CNN over flat bow-CNN at 0.5": ("bowcnn-sl", "bowcnn-flat-half"),
+}
+GROUPS = {  # how labels are grouped -> what stands below the groups
+    "level": "level, and how many labels it has",
+    "popularity": "labels by training documents, most first, and how many",
+}
 LEARNING = ("hilap", "hilap-paper", "bowcnn-hilap", "flat", "c-hmcnn")
 SCORED = ("hilap", "hilap-paper", "flat", "svm", "c-hmcnn")
 Pages = dict[str, list[Runs]]
-Floats = NDArray[np.float64]
 NOTHING = "nothing drawn: "
+SPREAD = "error bars: standard deviation over seeds"
+LEARNING_NOTE = """x counts epochs of training that were judged; reinforced ones are judged at their start too
+a curve of HiLAP that begins at 0 starts from flat models that had learned before, in epochs that were not judged
+thin lines: not every seed has the epoch, and the mean is over those that have it"""
 
 
 def base_models(pages: Pages, out: Path) -> str:
@@ -48,13 +56,13 @@ def base_models(pages: Pages, out: Path) -> str:
     for row, (name, bases) in zip(axes, shown.items(), strict=True):
         for one, key in zip(row, F1, strict=True):
             series = {
-                words: _heights([mine.get(framework) for mine in bases.values()], key)
+                words: [score_bar(mine.get(framework), key) for mine in bases.values()]
                 for framework, words in FRAMEWORKS.items()
             }
             bars(one, [_broken(BASE_NAMES[base]) for base in bases], series)
             one.tick_params(axis="x", labelsize=6)
             one.set_title(f"{SETS.get(name, name)}: {HEADINGS[key]}", fontsize=9)
-    legend_below(figure, axes)
+    legend_below(figure, axes, list(FRAMEWORKS.values()), f"{SPREAD}; 1: one seed")
     save(figure, out / "base_models")
     return f"{len(shown)} sets"
 
@@ -64,10 +72,10 @@ def _broken(words: str) -> str:
     return words.partition(",")[0].replace(" ", "\n")
 
 
-def _heights(runs: Sequence[Runs | None], key: str) -> tuple[list[float], list[float]]:
-    values = [[] if one is None else percent(one.values("test", key)) for one in runs]
-    means = [fmean(cell) if cell else float("nan") for cell in values]
-    return means, [stdev(cell) if len(cell) > 1 else 0.0 for cell in values]
+def score_bar(runs: Runs | None, key: str) -> Bar | None:
+    """A test score in percent, where there is one."""
+    values = [] if runs is None else percent(runs.values("test", key))
+    return Bar(fmean(values), stdev(values) if len(values) > 1 else None) if values else None
 
 
 def gains(pages: Pages, out: Path) -> str:
@@ -75,93 +83,136 @@ def gains(pages: Pages, out: Path) -> str:
     shown = {name: found for name, runs in pages.items() if (found := gains_of(runs))}
     if not shown:
         return NOTHING + "no set has counts of hilap and svm or flat, or of bow-CNN's two"
-    figure, axes = panels(len(shown), 2, width=4.5)
-    drawn = [f"{system} over {rival}" for system, rival in GAINS]
-    pairs = [words for words in drawn if any(words in found for found in shown.values())]
+    figure, axes = panels(len(shown), 2, width=4.8)
     for row, (name, found) in zip(axes, shown.items(), strict=True):
-        for one, how in zip(row, ("level", "popularity"), strict=True):
-            names = next(iter(found.values()))[how][0]
-            nothing = [float("nan")] * len(names)  # a pair looks the same in every panel, also where another is missing
-            series = {
-                words: (found[words][how][1].tolist() if words in found else nothing, [0.0] * len(names))
-                for words in pairs
-            }
-            bars(one, names, series)
-            one.set(ylabel="Macro-F1, points", title=f"{SETS.get(name, name)}, by {how}")
-    legend_below(figure, axes)
+        for one, (how, words) in zip(row, GROUPS.items(), strict=True):
+            groups = next(iter(found.values()))[how][0]
+            nothing = [None] * len(groups)  # a pair looks the same in every panel, also where another is missing
+            bars(one, groups, {pair: found[pair][how][1] if pair in found else nothing for pair in GAINS})
+            one.tick_params(axis="x", labelsize=7)
+            one.set(xlabel=words, ylabel="Macro-F1, points", title=f"{SETS.get(name, name)}, by {how}")
+    note = f"{SPREAD}, of both systems together; a system of one seed adds none; 1: one seed each"
+    legend_below(figure, axes, list(GAINS), note)
     save(figure, out / "gains")
     return f"{len(shown)} sets"
 
 
-def gains_of(runs: Sequence[Runs]) -> dict[str, dict[str, tuple[list[str], Floats]]]:
-    """Words for a pair of systems -> by level and by popularity -> groups of labels and gains in percent points."""
+@dataclass(frozen=True)
+class Groups:
+    """Macro-F1 of groups of labels."""
+
+    names: list[str]
+    sizes: list[int]
+    scores: Floats  # (seeds, groups) in percent
+
+
+def gains_of(runs: Sequence[Runs]) -> dict[str, dict[str, tuple[list[str], list[Bar]]]]:
+    """Words for a pair of systems -> by level and by popularity -> groups with their sizes, gains in percent points."""
     known = {one.method: one for one in runs}
     found = {}
-    for ours, theirs in GAINS:
+    for pair, (ours, theirs) in GAINS.items():
         if ours in known and theirs in known:
-            grouped = [by_group(known[method]) for method in (ours, theirs)]
-            if grouped[0] is not None and grouped[1] is not None:
-                mine, other = grouped
-                found[f"{ours} over {theirs}"] = {how: (mine[how][0], mine[how][1] - other[how][1]) for how in mine}
+            mine, other = by_group(known[ours]), by_group(known[theirs])
+            if mine is not None and other is not None:
+                found[pair] = {how: (_sized(mine[how]), gain(mine[how], other[how])) for how in GROUPS}
     return found
 
 
-def by_group(runs: Runs) -> dict[str, tuple[list[str], Floats]] | None:
-    """By level and by popularity: names of groups, and Macro-F1 in percent over the labels of each, mean over seeds.
+def _sized(groups: Groups) -> list[str]:
+    return [f"{name}\n{size:,}" for name, size in zip(groups.names, groups.sizes, strict=True)]
 
-    Levels without a label that Macro-F1 covers are left out; popularity has three equal groups, the most frequent
+
+def gain(mine: Groups, other: Groups) -> list[Bar]:
+    """What we have more in each group; the spread is that of a difference, where a system of one seed adds none."""
+    heights = mine.scores.mean(axis=0) - other.scores.mean(axis=0)
+    variances = [one.scores.var(axis=0, ddof=1) for one in (mine, other) if len(one.scores) > 1]
+    spreads = np.sqrt(np.sum(variances, axis=0)).tolist() if variances else [None] * len(heights)
+    return [Bar(height, spread) for height, spread in zip(heights.tolist(), spreads, strict=True)]
+
+
+def by_group(runs: Runs) -> dict[str, Groups] | None:
+    """By level and by popularity: Macro-F1 over the labels of each group.
+
+    Groups without a label that Macro-F1 covers are left out; popularity has three equal groups, the most frequent
     labels in the training documents first.
     """
     counts = of_seeds(runs, "labels")
     if counts is None:
         return None
-    score, level = 100 * counts["f1"].mean(axis=0), counts["level"][0]
-    levels = np.unique(level)
+    level = counts["level"][0]
     thirds = np.array_split(np.argsort(-counts["training"][0], kind="stable"), 3)
     return {
-        "level": ([f"L{one:.0f}" for one in levels], np.array([score[level == one].mean() for one in levels])),
-        "popularity": (
-            ["P1", "P2", "P3"],
-            np.array([score[third].mean() if len(third) else np.nan for third in thirds]),
-        ),
+        "level": _grouped({f"L{one:.0f}": np.flatnonzero(level == one) for one in np.unique(level)}, counts["f1"]),
+        "popularity": _grouped({f"P{i}": third for i, third in enumerate(thirds, 1) if len(third)}, counts["f1"]),
     }
+
+
+def _grouped(members: Mapping[str, NDArray[np.intp]], f1: Floats) -> Groups:
+    scores = np.array([100 * f1[:, rows].mean(axis=1) for rows in members.values()]).reshape(len(members), len(f1))
+    return Groups(list(members), [len(rows) for rows in members.values()], scores.T)
 
 
 def learning(pages: Pages, out: Path) -> str:
     """Validation scores after every epoch that was judged, all phases one after the other."""
-    return _curves(pages, out / "learning", LEARNING, course, _learning_axes, "no result has a history of epochs")
+    fault = "no result has a history of epochs"
+    return _curves(pages, out / "learning", LEARNING, course, _learning_axes, fault, note=LEARNING_NOTE)
 
 
-def course(runs: Runs) -> tuple[Floats, Floats] | None:
-    """Epochs, and the mean of the three F1 on validation documents in percent, mean over seeds as far as all go."""
+def course(runs: Runs) -> Curve | None:
+    """The mean of the three F1 on validation documents in percent, mean over the seeds that have the epoch.
+
+    A phase begins behind the longest seed of the one before. What was judged at its start stands where that ends, or
+    at 0: it is no epoch.
+    """
     told = [judged_epochs(runs, record) for record in runs.records]
-    length = min((len(rows) for rows in told), default=0)
-    if length < 2:
+    if not all(told):
         return None
-    scores = np.array([rows[:length] for rows in told], dtype=np.float64)
-    return np.arange(1.0, length + 1), 100 * scores.mean(axis=(0, 2))
+    places: list[float] = []
+    cells: list[list[Floats]] = []  # the three F1 of every seed that is there
+    for phase in dict.fromkeys(str(row.get("phase")) for rows in told for row in rows):
+        mine = [[row for row in rows if str(row.get("phase")) == phase] for rows in told]
+        at_start = any(rows[0].get("epoch") == 0 for rows in mine if rows)
+        first = (places[-1] if places else 0) + (not at_start)
+        length = max(map(len, mine))
+        places += [first + i for i in range(length)]
+        cells += [[_f1(rows[i]) for rows in mine if i < len(rows)] for i in range(length)]
+    whole = np.array([len(cell) == len(told) for cell in cells])
+    return Curve(np.array(places, dtype=np.float64), np.array([np.mean(cell) for cell in cells]), whole)
 
 
-def judged_epochs(runs: Runs, record: dict[str, Any]) -> list[list[float]]:
-    """The three F1 of every epoch that has them."""
+def judged_epochs(runs: Runs, record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The epochs that have the three F1."""
     history = record.get("history", [])
     rows = [row for row in history if isinstance(row, dict)] if isinstance(history, list) else []
-    found = [[row[key] for key in F1] for row in rows if all(key in row for key in F1)]
-    if not all(isinstance(score, float | int) for row in found for score in row):
+    found = [row for row in rows if all(key in row for key in F1)]
+    if not all(isinstance(row[key], float | int) for row in found for key in F1):
         raise HilapError(f"{runs.name}/{runs.method}: history must have numbers as scores; run it again with --again")
     return found
 
 
+def _f1(row: dict[str, Any]) -> Floats:
+    return 100 * np.array([row[key] for key in F1], dtype=np.float64)
+
+
 def _learning_axes(axes: Any) -> None:
-    axes.set(xlabel="epoch that was judged", ylabel="mean F1, validation, %")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set(xlabel="epochs that were judged", ylabel="mean F1, validation, %")
 
 
 def reliability(pages: Pages, out: Path) -> str:
     """Probability against the share that came true, over all (document, label) pairs."""
-    return _curves(pages, out / "reliability", SCORED, bins_of, _reliability_axes, "no result has reliability tables")
+    fault = "no result has reliability tables"
+    return _curves(pages, out / "reliability", SCORED, bins_of, _reliability_axes, fault, title=title_of_scores)
 
 
-def bins_of(runs: Runs) -> tuple[Floats, Floats] | None:
+def title_of_scores(runs: Runs) -> str:
+    """The system's name, and whose probabilities these are where they are not those of its walks."""
+    decoding = [record.get("decoding") for record in runs.records]
+    flat = any(isinstance(one, dict) and one.get("probabilities") == "flat" for one in decoding)
+    return NAMES[runs.method] + (" (probabilities of its flat models)" if flat else "")
+
+
+def bins_of(runs: Runs) -> Curve | None:
     """Mean probability and share right of each bin, the pairs of all seeds together; empty bins are left out."""
     found = runs.columns(("reliability",), ("pairs", "probability", "right"))
     if found is None:
@@ -170,7 +221,7 @@ def bins_of(runs: Runs) -> tuple[Floats, Floats] | None:
     total = pairs.sum(axis=0)
     kept = total > 0
     weighted = [np.where(pairs > 0, pairs * values, 0.0).sum(axis=0)[kept] for values in (probability, right)]
-    return weighted[0] / total[kept], weighted[1] / total[kept]
+    return Curve(weighted[0] / total[kept], weighted[1] / total[kept], kept[kept])
 
 
 def _reliability_axes(axes: Any) -> None:
@@ -181,19 +232,20 @@ def _reliability_axes(axes: Any) -> None:
 def precision_recall(pages: Pages, out: Path) -> str:
     """One curve over all (document, label) pairs for each system."""
     fault = "no result has precision-recall curves"
-    return _curves(pages, out / "precision_recall", SCORED, pooled_curve, _precision_axes, fault)
+    path = out / "precision_recall"
+    return _curves(pages, path, SCORED, pooled_curve, _precision_axes, fault, title=title_of_scores)
 
 
-def pooled_curve(runs: Runs) -> tuple[Floats, Floats] | None:
+def pooled_curve(runs: Runs) -> Curve | None:
     """Recall and precision, the mean over seeds at the same hundredths of recall."""
-    found = []
+    found, places = [], np.arange(1, 101) / 100
     for i in range(len(runs.records)):
         one = Runs(runs.name, runs.method, runs.records[i : i + 1])  # curves of seeds may have different lengths
         kept = one.columns(("precision_recall",), ("recall", "precision"))
         if kept is None or not kept["recall"].size:
             return None
-        found.append(np.interp(np.arange(1, 101) / 100, kept["recall"][0], kept["precision"][0]))
-    return np.arange(1, 101) / 100, np.mean(found, axis=0)
+        found.append(np.interp(places, kept["recall"][0], kept["precision"][0]))
+    return Curve(places, np.mean(found, axis=0), np.full(len(places), True))
 
 
 def _precision_axes(axes: Any) -> None:
@@ -204,33 +256,48 @@ def _curves(
     pages: Pages,
     path: Path,
     methods: Sequence[str],
-    curve: Callable[[Runs], tuple[Floats, Floats] | None],
+    curve: Callable[[Runs], Curve | None],
     dress: Callable[[Any], None],
     fault: str,
+    *,
+    title: Callable[[Runs], str] = lambda runs: NAMES[runs.method],
+    note: str = "",
 ) -> str:
-    """A panel for each set with a line for each of the methods it has."""
-    shown = {}
-    for name, runs in pages.items():
-        known = {one.method: one for one in runs}
-        found = {method: points for method in methods if method in known and (points := curve(known[method]))}
-        if found:
-            shown[name] = found
+    """A panel for each set with a line for each of the methods it has; the note also says which have none."""
+    shown: dict[str, list[tuple[Runs, Curve]]] = {}
+    absent = []
+    for one in (one for runs in pages.values() for one in runs if one.method in methods):
+        points = curve(one)
+        if points is None:
+            absent.append(one)
+        else:
+            shown.setdefault(one.name, []).append((one, points))
     if not shown:
         return NOTHING + fault
+    styles = {title(one): methods.index(one.method) for drawn in shown.values() for one, _ in drawn}
     columns = min(3, len(shown))
     figure, axes = panels(-(-len(shown) // columns), columns)
-    for one, (name, found) in zip(axes.flat, shown.items(), strict=False):
-        for method, (places, values) in found.items():
-            every = max(1, len(places) // 10)
-            line(one, places, values, methods.index(method), NAMES[method], mark_every=every)
-        dress(one)
-        one.set_title(SETS.get(name, name), fontsize=9)
-        one.grid(True, linewidth=0.3)
-    for one in axes.flat[len(shown) :]:
-        one.set_visible(False)
-    legend_below(figure, axes)
+    for panel, (name, drawn) in zip(axes.flat, shown.items(), strict=False):
+        for one, points in drawn:
+            line(panel, points, styles[title(one)], title(one), mark_every=max(1, len(points.places) // 10))
+        dress(panel)
+        panel.set_title(SETS.get(name, name), fontsize=9)
+        panel.grid(True, linewidth=0.3)
+    for panel in axes.flat[len(shown) :]:
+        panel.set_visible(False)
+    notes = [*filter(None, (note, not_kept(absent)))]
+    legend_below(figure, axes, sorted(styles, key=styles.__getitem__), "\n".join(notes))
     save(figure, path)
     return f"{len(shown)} sets"
+
+
+def not_kept(absent: Sequence[Runs]) -> str:
+    """Which systems a figure leaves out on which sets."""
+    sets: dict[str, list[str]] = {}
+    for one in absent:
+        sets.setdefault(NAMES[one.method], []).append(SETS.get(one.name, one.name))
+    told = "; ".join(f"{name}, on {' and '.join(mine)}" for name, mine in sets.items())
+    return f"not kept for every seed, so not shown: {told}" if told else ""
 
 
 def cost(pages: Pages, out: Path) -> str:

@@ -7,7 +7,7 @@ import re
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from hilap.taxonomy import Taxonomy
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import certainty
+import cost
 import curves
 import figures
 import plotting
@@ -172,49 +173,174 @@ def test_macro_f1_by_level_and_popularity_is_that_of_the_metrics(results):
     levels = [by_level(*pair, TAXONOMY, over="both", training=TRAINING) for pair in pairs]
     thirds = [by_popularity(*pair, over="both", training=TRAINING) for pair in pairs]
     for how, groups in (("level", levels), ("popularity", thirds)):
-        names, scores = found[how]
-        assert names == [group.name for group in groups[0]]
-        expected = 100 * np.mean([[group.macro_f1 for group in mine] for mine in groups], axis=0)
-        assert scores == pytest.approx(expected)
+        assert found[how].names == [group.name for group in groups[0]]
+        assert found[how].sizes == [group.labels for group in groups[0]]
+        assert found[how].scores == pytest.approx(100 * np.array([[one.macro_f1 for one in mine] for mine in groups]))
+
+
+def test_popularity_of_two_labels_has_no_third_group(tmp_path):
+    counts = {"right": "1 1", "placed": "1 2", "gold": "1 1", "training": "5 9", "level": "1 1"}
+    write_result(tmp_path, "trove", "svm", 0, counts={"labels": counts})
+    found = figures.by_group(records.read_results(tmp_path)["trove"][0])["popularity"]
+    assert (found.names, found.sizes) == (["P1", "P2"], [1, 1])
+    assert found.scores == pytest.approx(np.array([[200 / 3, 100]]))
 
 
 def test_gains_are_differences_between_the_two_systems(results):
     runs = {one.method: one for one in records.read_results(results)["trove"]}
     found = figures.gains_of(list(runs.values()))
-    assert set(found) == {
-        "hilap over svm",
-        "hilap over flat",
-        "bowcnn-hilap over bowcnn-flat-half",
-        "bowcnn-hilap over bowcnn-flat",
-        "bowcnn-sl over bowcnn-flat-half",
-    }
-    ours, theirs = (figures.by_group(runs[method])["level"][1] for method in ("hilap", "svm"))
-    assert found["hilap over svm"]["level"][1] == pytest.approx(ours - theirs)
+    assert set(found) == set(figures.GAINS)
+    groups, bars = found["HiLAP over linear SVMs, tuned"]["level"]
+    ours, theirs = (figures.by_group(runs[method])["level"] for method in ("hilap", "svm"))
+    assert groups == ["L1\n2", "L2\n3", "L3\n2"]  # of eight labels, one has no training document
+    assert [bar.height for bar in bars] == pytest.approx(np.mean(ours.scores, axis=0) - np.mean(theirs.scores, axis=0))
 
 
-def test_a_pair_of_systems_looks_the_same_in_every_panel(tmp_path, monkeypatch):
+def test_the_spread_of_a_gain_is_that_of_the_difference():
+    one, two, three = (
+        figures.Groups(["L1"], [4], np.array(scores)) for scores in ([[50.0]], [[10.0], [16.0]], [[20.0], [28.0]])
+    )
+    assert figures.gain(two, three) == [plotting.Bar(-11, pytest.approx((18 + 32) ** 0.5))]
+    assert figures.gain(two, one) == [plotting.Bar(-37, pytest.approx(18**0.5))]  # one seed adds nothing
+    assert figures.gain(one, one) == [plotting.Bar(0, None)]
+
+
+@pytest.fixture
+def told(monkeypatch) -> list[tuple]:
+    """What figures say below: their names in order, and the note. Nothing is drawn: matplotlib need not be there."""
+    found = []
+
+    def panels(rows: int, columns: int, **size: float) -> tuple[None, np.ndarray]:
+        return None, np.array([Mock() for _ in range(rows * columns)], dtype=object).reshape(rows, columns)
+
+    monkeypatch.setattr(figures, "panels", panels)
+    monkeypatch.setattr(figures, "legend_below", lambda figure, axes, order, note: found.append((order, note)))
+    monkeypatch.setattr(figures, "save", lambda *_: None)
+    return found
+
+
+def test_a_pair_of_systems_looks_the_same_in_every_panel(tmp_path, monkeypatch, told):
     for method in ("hilap", "svm", "flat"):
         write_all(tmp_path, "trove", method, 0, 0.1)
     for method in ("hilap", "flat"):  # here the first pair is missing
         write_all(tmp_path, "medline", method, 0, 0.1)
     seen = []
-    monkeypatch.setattr(figures, "bars", lambda axes, groups, series: seen.append({k: v[0] for k, v in series.items()}))
-    panel = SimpleNamespace(set=lambda **_: None)  # what is drawn, not how: matplotlib need not be there
-    monkeypatch.setattr(figures, "panels", lambda rows, columns, width: (None, [[panel] * columns] * rows))
-    for name in ("legend_below", "save"):
-        monkeypatch.setattr(figures, name, lambda *_: None)
+    monkeypatch.setattr(figures, "bars", lambda axes, groups, series: seen.append(series))
     figures.gains(records.read_results(tmp_path), tmp_path)
     assert len(seen) == 4
-    assert all(list(series) == ["hilap over svm", "hilap over flat"] for series in seen)
-    missing = [np.isnan(series["hilap over svm"]).all() for series in seen]
-    assert sorted(missing) == [False, False, True, True]
+    assert all(list(series) == list(figures.GAINS) for series in seen)
+    there = [[None not in series[pair] for pair in figures.GAINS] for series in seen]
+    assert sorted(there) == [[False, True, False, False, False]] * 2 + [[True, True, False, False, False]] * 2
 
 
-def test_a_learning_curve_is_the_mean_over_seeds_as_far_as_all_go(results):
+def test_a_base_model_has_bars_for_the_frameworks_it_was_run_with(results, tmp_path, monkeypatch, told):
+    seen = []
+    monkeypatch.setattr(figures, "bars", lambda axes, groups, series: seen.append((groups, series)))
+    figures.base_models(records.read_results(results), tmp_path)
+    groups, series = seen[0]
+    assert groups == ["bow-CNN", "Linear\nSVMs"]
+    assert list(series) == list(records.FRAMEWORKS.values())
+    assert {words for words, row in series.items() if row[0]} == {"flat, 0.5", "flat, tuned", "HiLAP-SL", "HiLAP"}
+    assert "1: one seed" in told[0][1]
+
+
+def test_a_bar_of_one_seed_has_no_spread():
+    seeds = [{"test": {"micro_f1": score}} for score in (0.5, 0.6)]
+    assert figures.score_bar(records.Runs("trove", "svm", tuple(seeds[:1])), "micro_f1") == plotting.Bar(50, None)
+    both = figures.score_bar(records.Runs("trove", "svm", tuple(seeds)), "micro_f1")
+    assert (both.height, both.spread) == pytest.approx((55, 50**0.5))
+    assert figures.score_bar(records.Runs("trove", "svm", ({"test": {}},)), "micro_f1") is None
+    assert figures.score_bar(None, "micro_f1") is None
+
+
+def test_bars_stand_around_their_tick_whatever_is_missing():
+    one, many = plotting.Bar(4.0, None), plotting.Bar(-3.0, 0.5)
+    axes = Mock()
+    plotting.bars(axes, ["x", "y"], {"a": [None, None], "b": [one, None], "c": [many, many], "d": [None, one]})
+    drawn = {call.kwargs["label"]: call for call in axes.bar.call_args_list}
+    assert list(drawn) == ["b", "c", "d"]  # no room for what is not there
+    assert all(call.args[2] == pytest.approx(0.4) for call in drawn.values())
+    places = {name: call.args[0] for name, call in drawn.items()}
+    assert places == {name: pytest.approx(at) for name, at in {"b": [-0.2], "c": [0.2, 0.8], "d": [1.2]}.items()}
+    looks = [(call.kwargs["color"], call.kwargs["hatch"]) for call in drawn.values()]
+    assert looks == list(plotting.BARS[1:4])
+    assert drawn["c"].kwargs["yerr"] == [0.5, 0.5]
+    marks = [(call.args[0], call.args[1]) for call in axes.annotate.call_args_list]
+    assert marks == [("1", pytest.approx((-0.2, 4.0))), ("1", pytest.approx((1.2, 4.0)))]
+
+
+def test_a_learning_curve_is_the_mean_over_the_seeds_that_are_still_there(results):
     one = next(one for one in records.read_results(results)["trove"] if one.method == "hilap")
-    epochs, values = figures.course(one)
-    assert epochs.tolist() == [1, 2, 3]  # the second seed has one more
-    assert values == pytest.approx([100 * (0.1 * i + 0.5) / 3 for i in range(3)])
+    found = figures.course(one)
+    assert found.places.tolist() == [1, 2, 3, 4]
+    assert found.whole.tolist() == [True, True, True, False]  # the second seed has one more
+    assert found.values == pytest.approx([100 * (0.1 * i + 0.5) / 3 for i in range(4)])
+
+
+def judged(phase: str, epoch: int, score: float) -> dict[str, object]:
+    return {"phase": phase, "epoch": epoch, **dict.fromkeys(("micro_f1", "macro_f1", "example_f1"), score)}
+
+
+def test_seeds_are_together_where_a_phase_starts_and_a_start_is_no_epoch():
+    walks = [judged("reinforced", 0, 0.7), judged("reinforced", 1, 0.9)]
+    seeds = (
+        [judged("supervised", 1, 0.1), judged("supervised", 2, 0.3), *walks],
+        [judged("supervised", 1, 0.2), *walks],
+    )
+    found = figures.course(records.Runs("trove", "hilap-paper", tuple({"history": rows} for rows in seeds)))
+    assert found.places.tolist() == [1, 2, 2, 3]
+    assert found.values == pytest.approx([15, 30, 70, 90])
+    assert found.whole.tolist() == [True, False, True, True]
+    alone = figures.course(records.Runs("trove", "hilap", ({"history": walks},)))
+    assert alone.places.tolist() == [0, 1]
+    assert figures.course(records.Runs("trove", "hilap", ({"history": walks}, {"history": []}))) is None
+
+
+def test_a_line_is_thin_where_seeds_are_missing():
+    axes, nan = Mock(), np.nan
+    whole = np.array([True, True, False, True])
+    plotting.line(axes, plotting.Curve(np.arange(4.0), np.arange(4.0), whole), 0, "a")
+    thick, thin = axes.plot.call_args_list
+    assert np.array_equal(thick.args[1], [0, 1, nan, 3], equal_nan=True)
+    assert np.array_equal(thin.args[1], [nan, 1, 2, 3], equal_nan=True)
+    assert (thick.kwargs["label"], "label" in thin.kwargs) == ("a", False)
+    plotting.line(axes, plotting.Curve(np.arange(4.0), np.arange(4.0), np.full(4, True)), 0, "b")
+    assert axes.plot.call_count == 3
+
+
+def test_the_learning_figure_says_what_it_counts(results, tmp_path, told):
+    figures.learning(records.read_results(results), tmp_path)
+    ((names, note),) = told
+    assert names == ["HiLAP, recommended", "HiLAP, as in the paper", "bow-CNN, HiLAP", "Flat network, tuned"]
+    assert "x counts epochs" in note
+    assert "not kept" not in note
+
+
+@pytest.mark.parametrize("name", ["reliability", "precision_recall"])
+def test_a_figure_says_which_older_results_it_leaves_out(name, tmp_path, told):
+    for folder in ("trove", "medline"):
+        write_all(tmp_path, folder, "flat", 0, 0.1)
+        for seed in range(2):
+            write_result(tmp_path, folder, "hilap-paper", seed)
+    write_all(tmp_path, "trove", "svm", 0, 0.1)
+    write_result(tmp_path, "trove", "svm", 1)  # one seed has nothing
+    figures.DRAWN[name](records.read_results(tmp_path), tmp_path)
+    ((names, note),) = told
+    assert names == ["Flat network, tuned"]
+    assert note == (
+        "not kept for every seed, so not shown: HiLAP, as in the paper, on PyPI descriptions (trove) and MEDLINE "
+        "abstracts; SVM, tuned, on PyPI descriptions (trove)"
+    )
+
+
+@pytest.mark.parametrize("name", ["reliability", "precision_recall"])
+def test_probabilities_of_flat_models_are_called_so(name, tmp_path, told):
+    reliability = {"pairs": "4 2", "probability": "0.1 0.9", "right": "0.5 1"}
+    kept = {"reliability": reliability, "precision_recall": {"recall": "0.5 1", "precision": "1 0.5"}}
+    for method, how in (("hilap", "flat"), ("hilap-paper", "beam")):
+        write_result(tmp_path, "trove", method, 0, decoding={"probabilities": how}, **kept)
+    figures.DRAWN[name](records.read_results(tmp_path), tmp_path)
+    assert told[0][0] == ["HiLAP, recommended (probabilities of its flat models)", "HiLAP, as in the paper"]
 
 
 def test_reliability_of_several_seeds_pools_their_pairs(tmp_path):
@@ -224,9 +350,9 @@ def test_reliability_of_several_seeds_pools_their_pairs(tmp_path):
     ]
     for seed, kept in enumerate(tables):
         write_result(tmp_path, "trove", "hilap", seed, reliability=kept)
-    probability, right = figures.bins_of(records.read_results(tmp_path)["trove"][0])
-    assert probability == pytest.approx([0.25, 0.8])
-    assert right == pytest.approx([0.125, 0.5])
+    found = figures.bins_of(records.read_results(tmp_path)["trove"][0])
+    assert found.places == pytest.approx([0.25, 0.8])
+    assert found.values == pytest.approx([0.125, 0.5])
 
 
 @pytest.mark.parametrize("name", ["base_models", "gains", "learning", "reliability", "precision_recall"])
@@ -241,6 +367,34 @@ def test_a_figure_is_drawn_twice_alike_in_greys_alone(name, results, tmp_path, c
     colours = re.findall(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b", drawn)
     assert colours
     assert all(red == green == blue for red, green, blue in colours)
+
+
+@pytest.mark.parametrize("name", ["base_models", "gains", "learning", "precision_recall", "cost"])
+def test_a_legend_is_inside_the_figure_and_over_no_panel(name, results, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    seen = []
+    for module in (figures, cost):
+        monkeypatch.setattr(module, "save", lambda figure, path: seen.append(figure))
+    figures.DRAWN[name](records.read_results(results), tmp_path)
+    (figure,) = seen
+    figure.canvas.draw()
+    panels = [axes.get_window_extent() for axes in figure.axes]
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+    assert len(legends) == (2 if name == "cost" else 1)
+    for box in (legend.get_window_extent() for legend in legends):
+        assert not any(box.overlaps(panel) for panel in panels)
+        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1
+    plotting.pyplot().close(figure)
+
+
+def test_epochs_have_whole_numbers(results, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    seen = []
+    monkeypatch.setattr(figures, "save", lambda figure, path: seen.append(figure))
+    figures.learning(records.read_results(results), tmp_path)
+    assert all(tick == round(tick) for tick in seen[0].axes[0].get_xticks())
+    plotting.pyplot().close(seen[0])
 
 
 def test_bars_and_lines_differ_in_more_than_their_grey():
