@@ -1,7 +1,8 @@
 """One system on one data set with one seed: `python benchmarks/run.py --set funcat --method hilap --seed 0 --test`.
 
 Settings come from `settings/<method>.toml`: a table `all`, and one for each set that differs; `system` names a baseline
-(without it, it is HiLAP). The result goes to
+(without it, it is HiLAP) or a class of your own: "mine.py:Mine" in a file beside the settings, "package.module:Mine"
+where it is installed (CONTRIBUTING.md says what it must have). The result goes to
 `results/<set>/<method>/<seed>.json`; what is there already is not run again. Epochs, thresholds and biases are chosen
 on the validation split. The test split is opened only with `--test`; without it the result has validation scores alone
 and goes to `<seed>.valid.json`. `--models FOLDER` keeps the trained model, and `--test` later takes it from there if
@@ -24,10 +25,13 @@ import json
 import os
 import platform
 import resource
+import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +44,11 @@ from curves import curves_of  # noqa: E402
 
 from hilap.corpus import Examples  # noqa: E402
 from hilap.corpus.datasets import DATASETS, load, load_folder  # noqa: E402
-from hilap.errors import HilapError  # noqa: E402
+from hilap.errors import HilapError, SettingError  # noqa: E402
 from hilap.files import writing  # noqa: E402
 from hilap.metrics import example, macro, micro  # noqa: E402
 from hilap.metrics.ranking import pooled_area  # noqa: E402
-from hilap.metrics.report import report  # noqa: E402
+from hilap.metrics.report import Report, report  # noqa: E402
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -55,6 +59,8 @@ DATA = Path(os.environ.get("HILAP_DATA", HERE.parent.parent / "shared" / "data")
 CACHE = HERE.parent / "build" / "cache"
 OPTIONS = ("encoder_options", "wide_vector_options")  # settings that may name places
 OURS = ("system", "members_of")  # words in a file of settings that are no settings of a classifier
+NEEDED = ("fit", "predict", "predict_proba", "save", "load")  # what a class of one's own must have
+FROM = ("src", "benchmarks/run.py", "benchmarks/curves.py", "benchmarks/settings")  # what a result is made from
 NAMESPACES = ("GO0003674", "GO0005575", "GO0008150")  # every example of GO carries these three roots
 
 
@@ -147,8 +153,8 @@ def run(
         "settings": settings,
         "decoding": decoding_of(made),
         **trained,
-        "history": [_rounded(record) for record in made.history_ if "select" in record],
-        "valid": {key: _round(value) for key, value in made.validation_.scores.items()},
+        "history": [_rounded(record) for record in history_of(made) if "select" in record],
+        "valid": {key: _round(value) for key, value in validation_of(made, parts).scores.items()},
         **solver_of(made),
     }
     if test:
@@ -166,24 +172,50 @@ def lender_of(name: str, method: str | None, seed: int, models: Path | None) -> 
 
 def read_otherwise(made: Any, changes: dict[str, Any], parts: dict[str, Examples]) -> Any:
     """The same model with labels read off it in another way, and its validation scores."""
+    if not hasattr(made, "with_decoding"):
+        raise SettingError(
+            f"of: {type(made).__name__} has no with_decoding, so {', '.join(changes)} cannot change after training; "
+            "add it to the class, or write settings of its own instead of `of`"
+        )
     other = made.with_decoding(**changes)
-    valid, counts = parts["valid"], np.asarray(parts["train"].labels.sum(0)).ravel()
-    other.validation_ = report(valid.labels, other.predict(valid), valid.taxonomy, training=counts, lca=False)
+    other.validation_ = judged(other, parts)
     return other
+
+
+def judged(made: Any, parts: dict[str, Examples]) -> Report:
+    """How well a model does on the validation documents."""
+    valid, counts = parts["valid"], np.asarray(parts["train"].labels.sum(0)).ravel()
+    return report(valid.labels, made.predict(valid), valid.taxonomy, training=counts, lca=False)
+
+
+def validation_of(made: Any, parts: dict[str, Examples]) -> Report:
+    """What a model says of itself on the validation documents; one that says nothing is asked now."""
+    known = getattr(made, "validation_", None)
+    return judged(made, parts) if known is None else known
+
+
+def history_of(made: Any) -> list[dict[str, Any]]:
+    """Its training, epoch by epoch; of a class of one's own it may be unknown."""
+    return list(getattr(made, "history_", ()))
 
 
 def decoding_of(made: Any) -> dict[str, Any]:
     """What validation chose: HiLAP's decoding, or a baseline's thresholds."""
     if hasattr(made, "decode_"):
         return dict(made.decode_.to_dict())
-    thresholds = made.thresholds_
+    thresholds = getattr(made, "thresholds_", None)
+    if thresholds is None:  # a class of one's own need not have any
+        return {}
     return {"threshold": _round(float(thresholds.mean())), "thresholds_differ": bool(np.ptp(thresholds) > 0)}
 
 
 def solver_of(made: Any) -> dict[str, Any]:
     """How far a solver came that goes round after round without being judged: its last record."""
-    rounds = [record for record in made.history_ if record["phase"] in ("passes", "rounds")]
+    rounds = [record for record in history_of(made) if record.get("phase") in ("passes", "rounds")]
     return {"solver": _rounded(rounds[-1])} if rounds else {}
+
+
+# -- the system -------------------------------------------------------------------------------------------------------
 
 
 def kind_of(settings: dict[str, Any]) -> Any:
@@ -192,9 +224,75 @@ def kind_of(settings: dict[str, Any]) -> Any:
         from hilap import HiLAPClassifier
 
         return HiLAPClassifier
+    if is_own(settings):
+        return own_class(settings["system"])
     from hilap.baselines import method
 
     return method(settings["system"])
+
+
+def is_own(settings: dict[str, Any]) -> bool:
+    """Whether the system is a class of one's own, named as `place:Class`, and not one of hilap's."""
+    system = settings.get("system")
+    return isinstance(system, str) and (":" in system or system.endswith(".py"))
+
+
+def own_class(system: str) -> Any:
+    """The class named as `mine.py:Mine`, a file beside the settings, or as `package.module:Mine`.
+
+    It is the researcher's own code, and importing it runs it, as running a script of theirs would.
+    """
+    place, _, name = system.rpartition(":")
+    if not place or not name.isidentifier():
+        raise SettingError(f"system must be 'FILE.py:CLASS' or 'MODULE:CLASS', got {system!r}")
+    module = _module_of_file(place, system) if place.endswith(".py") else _module_named(place, system)
+    kind = getattr(module, name, None)
+    if not isinstance(kind, type):
+        there = [word for word, value in vars(module).items() if isinstance(value, type)]
+        raise SettingError(
+            f"system: there is no class {name} in {place}, got {system!r}; there are: {', '.join(there)}"
+        )
+    missing = [word for word in NEEDED if not callable(getattr(kind, word, None))]
+    if missing:
+        raise SettingError(
+            f"system: {name} of {place} has no {', '.join(missing)}; the bench calls {', '.join(NEEDED)}, which a "
+            "subclass of hilap.baselines.base.Baseline has"
+        )
+    return kind
+
+
+def _module_of_file(place: str, system: str) -> Any:
+    path = HERE / "settings" / place
+    if not path.is_file():
+        raise SettingError(f"system: there is no file {path}, got {system!r}; put it there, or correct the name")
+    spec = spec_from_file_location(f"own_system_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise SettingError(f"system: {path} cannot be imported; give a Python file")
+    module = sys.modules[spec.name] = module_from_spec(spec)  # there, so that its classes can be found again
+    spec.loader.exec_module(module)
+    return module
+
+
+def _module_named(place: str, system: str) -> Any:
+    try:
+        return import_module(place)
+    except ModuleNotFoundError as fault:
+        if fault.name is None or not f"{place}.".startswith(f"{fault.name}."):
+            raise  # the module is there; what it imports itself is not
+        raise SettingError(
+            f"system: there is no module {place!r}, got {system!r}; install it, or put a file beside the settings: "
+            "'mine.py:Mine'"
+        ) from None
+
+
+def sources_of(settings: dict[str, Any], kind: Any) -> list[Path]:
+    """The files of a class of one's own: the one that is named, and the one that has the class; none for hilap's."""
+    if not is_own(settings):
+        return []
+    place = settings["system"].rpartition(":")[0]
+    named = HERE / "settings" / place if place.endswith(".py") else sys.modules[place].__file__
+    home = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return sorted({Path(found).resolve() for found in (named, home) if found is not None})
 
 
 def lent(lender: Path, data: dict[str, str]) -> tuple[Any, float]:
@@ -222,19 +320,24 @@ def trained_model(
 ) -> tuple[Any, dict[str, Any]]:
     """The model, trained now or taken from where an earlier run has kept it, and what its training was."""
     kind = kind_of(settings)
-    facts = {"settings": settings, "data": {part: hash_of(parts[part]) for part in ("train", "valid", "test")}}
+    own = sources_of(settings, kind)
+    data = {part: hash_of(parts[part]) for part in ("train", "valid", "test")}
+    facts: dict[str, Any] = {"settings": settings, "data": data}
+    if own:  # code of one's own changes from day to day: a model of yesterday's is not today's
+        facts["own"] = hash_of_files(own)
     note = None if model is None else model.with_suffix(".json")
     if note is not None and note.is_file():
         kept = json.loads(note.read_text(encoding="utf-8"))
-        if {key: kept[key] for key in facts} == json.loads(json.dumps(facts)):
-            return kind.load(model), {key: kept[key] for key in ("training", "peak_mb", "versions", "data", "code")}
-    code = code_hash()  # of what is imported now, not of what may be there when training has ended
+        if {key: kept.get(key) for key in facts} == json.loads(json.dumps(facts)):
+            known = {key: kept[key] for key in ("training", "peak_mb", "versions", "data", "code")}
+            return kind.load(model), {**known, "commit": kept.get("commit")}
+    code, commit = code_hash(own), commit_of()  # of what is imported now, not of what is there when training has ended
     helps: dict[str, Any] = {}
     before = 0.0
     if lender is not None:
         if "system" in settings:
             raise SystemExit(f"--members: {settings['system']} has no flat models of HiLAP's; leave it out")
-        helps["members"], before = lent(lender, facts["data"])
+        helps["members"], before = lent(lender, data)
     began = time.perf_counter(), time.process_time()
     given = {key: value for key, value in located(settings, folder).items() if key not in OURS}
     made = kind(**given).fit(parts["train"], valid=parts["valid"], **helps)
@@ -244,8 +347,9 @@ def trained_model(
         "training": {"seconds": round(spent[0], 1), "cpu_seconds": round(spent[1] + before, 1)},
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
-        "data": facts["data"],
+        "data": data,
         "code": code,
+        "commit": commit,
     }
     if model is not None and note is not None:
         model.parent.mkdir(parents=True, exist_ok=True)
@@ -304,12 +408,41 @@ def hash_of(examples: Examples) -> str:
     return _fingerprint(examples)[:16]
 
 
-def code_hash() -> str:
-    """A hash of the library's source: results with the same one were made by the same code."""
+def code_hash(own: Sequence[Path] = ()) -> str:
+    """A hash of the library's source, and of files of one's own: results with the same one come from the same code."""
+    return hash_of_files([*sorted((HERE.parent / "src" / "hilap").rglob("*.py")), *own])
+
+
+def hash_of_files(paths: Iterable[Path]) -> str:
+    """A hash of what is in files, one after the other."""
     digest = hashlib.sha256()
-    for path in sorted((HERE.parent / "src" / "hilap").rglob("*.py")):
+    for path in paths:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def commit_of() -> str | None:
+    """The commit that is checked out, with a `+` where what a result is made from differs from it.
+
+    None where there is no git, or no repository of this project's own. Nothing is written, not even git's index.
+    """
+    root = HERE.parent
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    environment["GIT_OPTIONAL_LOCKS"] = "0"
+
+    def answer(*words: str) -> list[str] | None:
+        command = ["git", "-C", str(root), *words]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        except OSError:
+            return None
+        return done.stdout.splitlines() if done.returncode == 0 else None
+
+    found = answer("rev-parse", "--show-toplevel", "--short", "HEAD")
+    changed = answer("status", "--porcelain", "--", *FROM)
+    if found is None or changed is None or Path(found[0]) != root.resolve():
+        return None
+    return found[1] + ("+" if changed else "")
 
 
 def _round(value: Any) -> Any:

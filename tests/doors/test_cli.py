@@ -335,6 +335,42 @@ def test_prepare_names_the_missing_file(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.fixture
+def official(tmp_path) -> Path:
+    """RCV1's files, as small as they can be."""
+    folder = tmp_path / "official"
+    folder.mkdir()
+    (folder / "rcv1.topics.hier.orig").write_text("parent: Root child: ECAT child-description: ECONOMICS\n")
+    (folder / "docs.txt").write_text("".join(f"{i} words\n" for i in (*range(1, 21), 30001, 30002)))
+    (folder / "rcv1-v2.topics.qrels").write_text("".join(f"ECAT {i} 1\n" for i in (*range(1, 21), 30001, 30002)))
+    return folder
+
+
+def test_prepare_without_a_folder_to_write_takes_the_name_of_the_set(official, tmp_path):
+    found = answer("corpus", "prepare", "rcv1", "--from", "official", cwd=tmp_path)
+    assert found["documents"] == {"train": 18, "valid": 2, "test": 2}
+    assert (tmp_path / "rcv1" / "train.jsonl.gz").is_file()
+    before = (tmp_path / "rcv1" / "about.json").read_bytes()
+    again = run("corpus", "prepare", "rcv1", "--from", "official", "--seed", "1", cwd=tmp_path)
+    assert again.returncode == 2
+    assert b"rcv1: is there already and not an empty folder; choose another, or remove it" in again.stderr
+    assert (tmp_path / "rcv1" / "about.json").read_bytes() == before
+
+
+def test_prepare_makes_the_folders_above(official, tmp_path):
+    done = run("corpus", "prepare", "rcv1", "--from", "official", "--out", "data/of/mine", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    assert (tmp_path / "data" / "of" / "mine" / "about.json").is_file()
+    assert b"hilap train data/of/mine/train.jsonl.gz" in b" ".join((done.stdout + done.stderr).split())
+
+
+def test_prepare_does_not_write_into_the_official_files(official, tmp_path):
+    official.rename(tmp_path / "rcv1")
+    done = run("corpus", "prepare", "rcv1", "--from", "rcv1", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"rcv1: this is the folder with the official files; name another to write (--out)" in done.stderr
+
+
 def test_the_bundled_sample_passes_its_own_checks():
     folder = samples.path("pypi_topics")
     assert answer("taxonomy", "check", folder / "taxonomy.jsonl")["errors"] == 0

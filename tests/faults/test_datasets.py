@@ -262,8 +262,6 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
 def test_folders_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"nowhere: there is no such folder; give the folder with the official files"):
         prepare("nyt", tmp_path / "nowhere", tmp_path / "out")
-    with pytest.raises(CorpusError, match=r"out: cannot be made, the folder .*/deep does not exist; make it first"):
-        prepare("nyt", nyt(tmp_path / "source"), tmp_path / "deep" / "out")
     with pytest.raises(CorpusError, match=r"nowhere: there is no such folder; check the path"):
         load_folder(tmp_path / "nowhere")
     with pytest.raises(CorpusError, match=r"the taxonomy is missing: there is no taxonomy\.jsonl"):
@@ -271,6 +269,40 @@ def test_folders_that_are_not_there_are_named(tmp_path: Path) -> None:
     (tmp_path / "taxonomy.jsonl").write_text('{"label": "a", "name": "a", "parents": []}\n')
     with pytest.raises(CorpusError, match=r"there is no part of a corpus: train\.jsonl, valid\.jsonl or test\.jsonl"):
         load_folder(tmp_path)
+
+
+def test_folders_above_the_new_one_are_made_and_taken_away_again_where_it_fails(tmp_path: Path) -> None:
+    source = nyt(tmp_path / "source")
+    with pytest.raises(HilapError):
+        prepare("nyt", source, tmp_path / "deep" / "down" / "out", min_documents=1000)
+    assert not (tmp_path / "deep").exists()
+    prepare("nyt", source, tmp_path / "deep" / "down" / "out", **NYT)
+    assert load("nyt", tmp_path / "deep" / "down" / "out")["train"].labels.shape[0] > 0
+    with pytest.raises(CorpusError, match=r"out: cannot be made, .*0\.xml is a file and not a folder; choose another"):
+        prepare("nyt", source, source / "0.xml" / "out", **NYT)
+
+
+def test_folders_that_were_made_go_where_a_run_breaks_off_and_what_others_put_there_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = nyt(tmp_path / "source")
+
+    def stop(record: dict) -> bytes:
+        (tmp_path / "deep" / "theirs.txt").write_text("theirs")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(preparation_module, "_line", stop)
+    with pytest.raises(KeyboardInterrupt):
+        prepare("nyt", source, tmp_path / "deep" / "down" / "out", **NYT)
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["theirs.txt"]
+
+
+def test_the_folder_of_the_official_files_is_not_written_to(tmp_path: Path) -> None:
+    source = nyt(tmp_path / "nyt")
+    before = sorted(path.name for path in source.iterdir())
+    with pytest.raises(SettingError, match=r"nyt: this is the folder with the official files; name another to write"):
+        prepare("nyt", source, tmp_path / "nyt", **NYT)
+    assert sorted(path.name for path in source.iterdir()) == before
 
 
 def test_what_was_not_prepared_says_how(tmp_path: Path) -> None:

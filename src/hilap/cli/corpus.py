@@ -263,7 +263,14 @@ def _write_parts(corpus: Corpus, parts: dict[str, Any], out: Path, suffix: str) 
 def prepare(
     name: Annotated[str, typer.Argument(help="rcv1, nyt or yelp.", show_default=False)],
     source: Annotated[Path, typer.Option("--from", help="The folder with the official files.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write.", show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="The folder to write: new or empty, with the folders above it made if need be.",
+            show_default="NAME, in this folder",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of sampling and splitting.")] = 0,
     option: ReadOptions = None,
     json: JsonFlag = False,
@@ -271,10 +278,11 @@ def prepare(
     """Turn a corpus of the paper, as its owner distributes it, into our format with the paper's preprocessing."""
     from hilap.corpus.datasets import prepare as prepare_dataset
 
-    about = prepare_dataset(name, source, out, seed=seed, **parse_pairs(option))
+    target = Path(name) if out is None else out
+    about = prepare_dataset(name, source, target, seed=seed, **parse_pairs(option))
     if json:
         print_json(about)
     else:
-        print_rows(str(out), about.items())
-        files = f"{out}/train.jsonl.gz --valid {out}/valid.jsonl.gz --taxonomy {out}/taxonomy.jsonl"
+        print_rows(str(target), about.items())
+        files = f"{target}/train.jsonl.gz --valid {target}/valid.jsonl.gz --taxonomy {target}/taxonomy.jsonl"
         console().print(f"train with: hilap train {files} --out MODEL", markup=False)

@@ -71,7 +71,7 @@ def prepare(name: str, source: str | Path, target: str | Path, *, seed: int = 0,
     source
         The folder with the official files.
     target
-        A new or empty folder. It appears when all of it is written, or not at all.
+        A new or empty folder, not the one of the official files. It appears when all of it is written, or not at all.
     seed
         Draws samples and splits.
     **options
@@ -87,6 +87,8 @@ def prepare(name: str, source: str | Path, target: str | Path, *, seed: int = 0,
             near = did_you_mean(option, known)
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(sorted(known))}"
             raise SettingError(f"{name} has no option {option!r}; {hint}")
+    if Path(source).resolve() == Path(target).resolve():
+        raise SettingError(f"{target}: this is the folder with the official files; name another to write (--out)")
     return data.prepare(source, target, seed=seed, **options)
 
 

@@ -119,8 +119,9 @@ def check_target(folder: str | Path) -> Path:
     path = Path(folder)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise CorpusError(f"{path}: is there already and not an empty folder; choose another, or remove it")
-    if not path.absolute().parent.is_dir():
-        raise CorpusError(f"{path}: cannot be made, the folder {path.absolute().parent} does not exist; make it first")
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise CorpusError(f"{path}: cannot be made, {above} is a file and not a folder; choose another")
     return path
 
 
@@ -157,11 +158,15 @@ def _line(record: dict[str, Any]) -> bytes:
 
 @contextmanager
 def _folder(target: str | Path) -> Iterator[Path]:
-    """A folder that appears under its name only when everything in it is written."""
+    """A folder that appears under its name only when everything in it is written. Folders above it are made."""
     path = check_target(target)
+    above = path.absolute().parent
+    made = [folder for folder in (above, *above.parents) if not folder.exists()]
     try:
-        draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.absolute().parent))
+        above.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=above))
     except OSError as fault:
+        _remove_empty(made)
         raise HilapError(f"{path}: cannot be written ({fault.strerror})") from None
     try:
         yield draft
@@ -173,4 +178,12 @@ def _folder(target: str | Path) -> Iterator[Path]:
         draft.rename(path)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
+        _remove_empty(made)
         raise
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    """Take folders away again, from the inside out; one that somebody has put something into stays."""
+    for folder in folders:
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
