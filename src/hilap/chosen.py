@@ -60,6 +60,7 @@ def chosen_settings(
             "condense is of flat logits that are fixed before the policy learns: no gradient goes through it; set "
             "folds above 1, or condense=False"
         )
+    _check_kernel(parameters, policy, settings)
     learns = policy.residual or settings.imitation_epochs or settings.reinforced_epochs
     if settings.variant == "hilap" and not learns:
         raise SettingError(
@@ -88,6 +89,23 @@ def _check_options(parameters: Mapping[str, Any], settings: TrainSettings) -> No
             "wide_vector_options are of the wide part's vectors, which are not there; leave them out, or set "
             "wide_vectors"
         )
+
+
+def _check_kernel(parameters: Mapping[str, Any], policy: PolicySettings, settings: TrainSettings) -> None:
+    """Require that a kernel part is where it can be, and its settings where it is."""
+    if policy.kernel_share and settings.folds == 1:
+        raise SettingError(
+            f"kernel_share must be 0 unless folds is above 1, got {policy.kernel_share:g}: a kernel part knows the "
+            "documents it has learned from too well for a policy to learn from what it says of them"
+        )
+    if policy.kernel_share and settings.wide:
+        raise SettingError(
+            f"kernel_share must be 0 beside a wide part, got {policy.kernel_share:g}: a kernel part is for features "
+            "alone; set it to 0, or wide=False"
+        )
+    for name in ("kernel_width", "kernel_ridge"):
+        if parameters[name] is not None and not policy.kernel_share:
+            raise SettingError(f"{name} is of the kernel part, which is not there; leave it out, or set kernel_share")
 
 
 def check_used(variant: str, policy: PolicySettings, decode: DecodeSettings, given: Collection[str] = ()) -> None:

@@ -22,6 +22,7 @@ from hilap.encoders import Encoder, TfIdf, make
 from hilap.encoders.base import checked_options
 from hilap.errors import HilapError, ModelError, SettingError, did_you_mean
 from hilap.inputs import check_streamed, check_taxonomy, examples_of, with_validation
+from hilap.kernel_part import KernelPart
 from hilap.label_text import check_encoder, label_rows
 from hilap.metrics.counts import document_counts
 from hilap.metrics.flat import example, f1_from_counts
@@ -75,6 +76,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     wide_vectors, wide_vector_options
         `static` or `transformer`: an encoder whose vectors, as they are before any training, stand beside the words in
         the wide part; and its settings.
+    kernel_share, kernel_width, kernel_ridge
+        Of documents with dense features: the share that a kernel part (kernel ridge regression on documents that are
+        alike) has in flat probabilities, how far apart documents are alike, and how smooth it is.
     label_text
         What labels are called (their names, and those above them). True: words that a document shares with it speak for
         the label, in the wide part. `start`: the label embeddings of the policy and the label weights of the flat head
@@ -108,6 +112,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         averaging: str | None = None,
         max_constraint: bool | None = None,
         condense: bool | None = None,
+        kernel_share: float | None = None,
+        kernel_width: float | None = None,
+        kernel_ridge: float | None = None,
         variant: str | None = None,
         flat_epochs: int | None = None,
         supervised_epochs: int | None = None,
@@ -179,6 +186,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.averaging = averaging
         self.max_constraint = max_constraint
         self.condense = condense
+        self.kernel_share = kernel_share
+        self.kernel_width = kernel_width
+        self.kernel_ridge = kernel_ridge
         self.variant = variant
         self.flat_epochs = flat_epochs
         self.supervised_epochs = supervised_epochs
@@ -312,7 +322,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 faults.append(fault)
         if len(faults) == len(kinds):
             raise faults[-1]
-        _, settings, _ = self._settings(text=True)
+        _, settings, _ = self._settings(text=not self.kernel_share)  # who asks for a kernel part has features
         if settings.wide_vectors is not None:
             pretrained(settings.wide_vectors, self.wide_vector_options)
         if self.encoder is not None and not isinstance(settings.label_text, bool):
@@ -346,7 +356,9 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             devices=[]
         ):  # layers draw weights when made; they are drawn again from the generator
             wide = self._wide(train, settings.wide_vectors) if settings.wide else None
-            network = Network(train.taxonomy, encoders, policy, generator, wide)
+            pool = len(train) + (len(valid) if settings.pool_validation else 0)
+            kernel = KernelPart.scaled(train, pool) if policy.kernel_share else None
+            network = Network(train.taxonomy, encoders, policy, generator, wide, kernel)
         if not isinstance(settings.label_text, bool):
             rows = label_rows(train.taxonomy, network.encoder, train.features)
             network.call_labels(rows, settings.label_text, generator)

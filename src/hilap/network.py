@@ -11,8 +11,9 @@ the paper leaves to alpha, so that alpha = 1 means the same for every taxonomy.
 
 A network has one *member* (encoder and flat head), or with cross-fitting several: each has not seen one part of the
 training documents, so their scores of these are honest, and the mean of all of them scores new documents. A linear
-*wide* part (`hilap.wide`) may add its logits to theirs. The weights of labels may be tied to what labels are called
-(`hilap.label_text`) while the network is trained.
+*wide* part (`hilap.wide`) may add its logits to theirs, and of features a *kernel* part (`hilap.kernel_part`) may have
+a share in their probabilities. The weights of labels may be tied to what labels are called (`hilap.label_text`) while
+the network is trained.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hilap.corpus import Examples
 from hilap.decoding import Coherence, Condensing, Lifting
 from hilap.encoders import Encoder, Prepared, evaluating
 from hilap.errors import SettingError
+from hilap.kernel_part import KernelPart
 from hilap.label_text import Called, Tie, Way, drawn_map, gains
 from hilap.policy import EXAMPLE_F1, Documents, FirstGreedy, Policy, Score, returns, sampler
 from hilap.products import linear, sigmoid
@@ -86,6 +88,8 @@ class Network(nn.Module):
         Draws the weights.
     wide
         A linear part whose logits are added to the flat ones. The heads then start at zero: they learn what is left.
+    kernel
+        A kernel part, which has the share in flat probabilities that the settings give it.
     """
 
     seen_mean: Tensor
@@ -99,6 +103,7 @@ class Network(nn.Module):
         settings: PolicySettings,
         generator: torch.Generator,
         wide: Wide | None = None,
+        kernel: KernelPart | None = None,
     ) -> None:
         super().__init__()
         if len(encoders) > 1 and settings.sees == "document":
@@ -108,7 +113,7 @@ class Network(nn.Module):
         self.sees, self.averaging = settings.sees, settings.averaging
         self.profile = Profile(taxonomy) if settings.sees == "profile" else None
         self.members = nn.ModuleList([Member(encoder, len(taxonomy), generator) for encoder in encoders])
-        self.wide = wide
+        self.wide, self.kernel, self.kernel_share = wide, kernel, settings.kernel_share
         if wide is not None:
             for parameter in (weight for member in self.members for weight in member.head.parameters()):  # type: ignore[union-attr]
                 nn.init.zeros_(parameter)
@@ -155,6 +160,8 @@ class Network(nn.Module):
             logits = logits[:1]  # the wide part alone speaks: condensed once instead of once for each member
         called = self._members()[0].called
         flat = averaged([self.constrained(own) for own in logits], self.averaging)
+        if self.kernel is not None:
+            flat = self.beside_kernel(flat, [self.kernel(batch.wide)])
         own = None if self.constraint is None or len(logits) > 1 else logits[0]
         return Seen(seen[0][0], flat, None if called is None else called.latest, own)
 
@@ -166,6 +173,14 @@ class Network(nn.Module):
         if self.condensing is not None:
             return self.condensing(logits)
         return logits if self.constraint is None else self.constraint(logits)
+
+    def beside_kernel(self, flat: Tensor, said: Sequence[Tensor]) -> Tensor:
+        """(B, L) the flat logits of members, with the kernel part's share in their probabilities.
+
+        `said` are its logits, of several machines their mean.
+        """
+        kernel = averaged([self.constrained(logits) for logits in said], "probabilities")
+        return averaged([flat, kernel], "probabilities", [1 - self.kernel_share, self.kernel_share])
 
     def compared(self, logits: Tensor, gold: Tensor) -> Tensor:
         """(B, L) the logits of a member as its loss compares them with gold sets.
@@ -183,7 +198,13 @@ class Network(nn.Module):
     def prepare(self, examples: Examples) -> Prepared:
         """A block of documents, ready to be cut into batches."""
         prepared = self.encoder.prepare(examples)
-        return prepared if self.wide is None else BothRows(prepared, self.wide.prepare(examples))
+        beside = self.beside
+        return prepared if beside is None else BothRows(prepared, beside.prepare(examples))
+
+    @property
+    def beside(self) -> Wide | KernelPart | None:
+        """What stands beside the members: a wide part has texts, a kernel part features."""
+        return self.kernel if self.wide is None else self.wide
 
     def documents(self, seen: Seen, bias: Tensor | None = None) -> Documents:
         """The batch ready for walking."""
@@ -289,8 +310,8 @@ class Network(nn.Module):
         return logits if self.profile is None else self.profile(logits)
 
 
-def averaged(each: Sequence[Tensor], way: str) -> Tensor:
-    """Of the logits of several members the mean, or the logit of the mean of their probabilities.
+def averaged(each: Sequence[Tensor], way: str, shares: Sequence[float] | None = None) -> Tensor:
+    """Of the logits of several members the mean, or the logit of the mean of their probabilities, by shares if given.
 
     Examples
     --------
@@ -305,9 +326,9 @@ def averaged(each: Sequence[Tensor], way: str) -> Tensor:
     if way == "logits":
         return torch.stack(list(each)).mean(0)
     yes, no = torch.zeros_like(each[0]), torch.zeros_like(each[0])
-    for logits in each:
+    for logits, share in zip(each, [1.0] * len(each) if shares is None else shares, strict=True):
         bounded = logits.clamp(-80, 80)  # beyond, a probability is too small for a number of 32 bits
-        yes, no = yes + sigmoid(bounded), no + sigmoid(-bounded)
+        yes, no = yes + share * sigmoid(bounded), no + share * sigmoid(-bounded)
     return yes.log() - no.log()
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hilap.card import card
 from hilap.encoders import Encoder, TfIdf, UnknownEncoderError, restore
 from hilap.errors import HilapError, ModelError
+from hilap.kernel_part import KernelPart
 from hilap.metrics.report import Report
 from hilap.network import Network, seen_width
 from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
@@ -174,6 +175,13 @@ def _wide(described: Any, n_labels: int, tensors: Mapping[str, Any]) -> Wide | N
     return Wide(terms, n_labels, vectors)
 
 
+def _kernel(tensors: Mapping[str, Any], n_labels: int) -> KernelPart:
+    points = tensors["kernel.points"]
+    if points.dim() != 2:
+        raise ModelError(f"tensor 'kernel.points' is of shape {tuple(points.shape)}, needed are two dimensions")
+    return KernelPart(int(points.shape[1]), int(points.shape[0]), n_labels)
+
+
 def _network(stored: Stored, taxonomy: Taxonomy, policy: PolicySettings) -> Network:
     described = stored.extra["encoders"]
     kinds = described["kinds"]
@@ -186,7 +194,8 @@ def _network(stored: Stored, taxonomy: Taxonomy, policy: PolicySettings) -> Netw
     _check_shapes(stored.tensors, len(taxonomy), policy, seen_width(policy.sees, encoders[0].dim, taxonomy))
     with torch.random.fork_rng(devices=[]):
         wide = _wide(described.get("wide"), len(taxonomy), stored.tensors)
-        network = Network(taxonomy, encoders, policy, torch.Generator().manual_seed(0), wide)
+        kernel = _kernel(stored.tensors, len(taxonomy)) if policy.kernel_share else None
+        network = Network(taxonomy, encoders, policy, torch.Generator().manual_seed(0), wide, kernel)
     _check_tensors(stored.tensors, network.state_dict())
     network.load_state_dict(stored.tensors)
     network.eval()

@@ -61,6 +61,7 @@ class PolicySettings(Settings):
     # 2020; ours).
     max_constraint: bool = False
     condense: bool = False  # flat logits are read as their isotonic regression: what CSSA calls condensed (ours)
+    kernel_share: float = 0.0  # of flat probabilities: what a kernel part says, where documents are features (ours)
 
     def __post_init__(self) -> None:
         _whole("hidden", self.hidden, 1)
@@ -79,6 +80,7 @@ class PolicySettings(Settings):
         _truth("condense", self.condense)
         alone = not (self.condense and self.max_constraint)  # after it, no label is above a parent any more
         require(alone, "condense", "false where max_constraint is true", self.condense)
+        _number("kernel_share", self.kernel_share, 0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +118,8 @@ class TrainSettings(Settings):
     wide_loss: Literal["squared_hinge", "hinge", "structured"] = "squared_hinge"  # of its SVMs
     wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
     wide_vectors: str | None = None  # an encoder whose vectors, as they are, stand beside the words in it
+    kernel_width: float = 1.0  # of its kernel: so many deviations apart in every feature, documents are alike by 1/e
+    kernel_ridge: float = 1.0  # what large weights of the kernel part cost against errors
     # What labels are called: True lets the wide part count words shared with it; start and tied let labels' weights
     # start at, or be tied to, what the encoder makes of it (ours).
     label_text: bool | Literal["start", "tied"] = False
@@ -161,6 +165,8 @@ class TrainSettings(Settings):
         require(without, "label_text", "false, 'start' or 'tied' unless wide is true", self.label_text)
         _one_of("wide_loss", self.wide_loss, ("squared_hinge", "hinge", "structured"))
         _number("wide_strength", self.wide_strength, 1e-6, 1e6)
+        _number("kernel_width", self.kernel_width, 1e-6, 1e6)
+        _number("kernel_ridge", self.kernel_ridge, 1e-6, 1e6)
         if self.wide_vectors is not None:
             _one_of("wide_vectors", self.wide_vectors, PRETRAINED)
             require(self.wide, "wide_vectors", "none unless wide is true", self.wide_vectors)

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from hilap.corpus import Examples
 from hilap.decoding import Condensing
 from hilap.encoders import Encoder, Prepared, TfIdf, evaluating, make
-from hilap.encoders.rows import SparseBatch, SparseRows
+from hilap.encoders.rows import DenseRows, SparseBatch, SparseRows
 from hilap.errors import SettingError, warn_unsolved
 from hilap.taxonomy import Taxonomy
 
@@ -103,10 +103,10 @@ class Wide(nn.Module):
 
 @dataclass(frozen=True)
 class Both:
-    """A batch for the encoder and the same documents for the wide part."""
+    """A batch for the encoder and the same documents for the wide part, or for the kernel part."""
 
     deep: Any
-    wide: SparseBatch
+    wide: Any
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class BothRows:
     """A block of documents, ready for both."""
 
     deep: Prepared
-    wide: SparseRows
+    wide: SparseRows | DenseRows
 
     def __len__(self) -> int:
         return len(self.deep)

@@ -62,8 +62,8 @@ class TrainingData:
 
 
 def _prepared(examples: Examples, prepare: Encoder | Network) -> Prepared:
-    """The documents as columns; on disk, if they are there themselves. A wide part is solved in memory."""
-    if not isinstance(examples, StoredExamples) or (isinstance(prepare, Network) and prepare.wide is not None):
+    """The documents as columns; on disk, if they are there themselves. A wide or kernel part is solved in memory."""
+    if not isinstance(examples, StoredExamples) or (isinstance(prepare, Network) and prepare.beside is not None):
         return prepare.prepare(examples)
     return prepare_streamed(prepare.encoder if isinstance(prepare, Network) else prepare, examples)
 

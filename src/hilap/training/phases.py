@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor, nn
 
+from hilap import kernel_part
 from hilap.corpus import Examples
 from hilap.decoding import StopBias, decode, shortfalls, tune_stop_bias
 from hilap.encoders import parameter_rates
+from hilap.encoders.rows import DenseRows, SparseRows
 from hilap.label_text import label_texts
 from hilap.metrics import flat as flat_metrics
 from hilap.metrics.single import single
@@ -61,6 +63,7 @@ class Run:
     honest_valid: Tensor | None = None  # the same of validation documents, where members learn from these too
     threshold: float = 0.5  # of the flat model, tuned on validation documents
     wide: Tensor | None = None  # (repeats, n, L) logits of the wide part by SVMs that have not seen the document
+    kernel: Tensor | None = None  # the same of the kernel part by machines that have not
     phases: list[Phase] = field(default_factory=list)
 
     def see(self, rows: NDArray[np.int64]) -> Seen:
@@ -89,6 +92,8 @@ class Run:
         if self.wide is not None:
             each += self.wide
         honest = averaged([self.network.constrained(one) for one in each], self.network.averaging)
+        if self.kernel is not None:
+            honest = self.network.beside_kernel(honest, list(self.kernel))
         self.honest = honest[: len(self.train)]
         if self.settings.pool_validation:
             self.honest_valid = honest[len(self.train) :]
@@ -111,10 +116,8 @@ class Run:
         """Solve the wide part: it takes seconds and always gives the same, so no checkpoint has to keep it."""
         if self.network.wide is None:
             return
-        blocks = [self.train, self.valid] if self.settings.pool_validation else [self.train]
-        matrices = [block.prepared.wide.matrix for block in blocks if isinstance(block.prepared, BothRows)]
-        rows = sparse.vstack(matrices, format="csr")
-        labels = sparse.vstack([block.labels for block in blocks], format="csr")
+        beside, labels = self._beside()
+        rows = sparse.vstack([block.matrix for block in beside if isinstance(block, SparseRows)], format="csr")
         settings = self.settings
         named = None
         if settings.label_text is True:
@@ -134,6 +137,30 @@ class Run:
         self.wide = torch.from_numpy(found.honest)
         self.network.wide.weight.copy_(torch.from_numpy(found.weight))
         self.network.wide.bias.copy_(torch.from_numpy(found.bias))
+
+    def fit_kernel(self) -> None:
+        """Solve the kernel part: this too takes seconds and always gives the same."""
+        if self.network.kernel is None:
+            return
+        beside, labels = self._beside()
+        found = kernel_part.cross_fit(
+            np.concatenate([block.values.numpy() for block in beside if isinstance(block, DenseRows)]),
+            labels,
+            self.folds,
+            repeats=self.settings.repeats,
+            width=self.settings.kernel_width,
+            ridge=self.settings.kernel_ridge,
+            points=len(self.network.kernel.points),
+            seed=self.settings.seed,
+        )
+        self.kernel = torch.from_numpy(found.honest)
+        self.network.kernel.know(found)
+
+    def _beside(self) -> tuple[list[Any], sparse.csr_array]:
+        """The documents that flat models learn from: their rows for what stands beside members, and their labels."""
+        blocks = [self.train, self.valid] if self.settings.pool_validation else [self.train]
+        rows = [block.prepared.wide for block in blocks if isinstance(block.prepared, BothRows)]
+        return rows, sparse.vstack([block.labels for block in blocks], format="csr")
 
     def parts(self, rows: NDArray[np.int64]) -> Iterator[tuple[TrainingData, NDArray[np.int64], NDArray[np.int64]]]:
         """Rows of the documents that members learn from, by where they are: data, rows there, which of the given."""
@@ -176,6 +203,7 @@ def plan(
     run.tune = tune
     run.bias = StopBias() if bias is None else bias
     run.fit_wide()
+    run.fit_kernel()
     phases: list[Phase] = []
     if settings.flat_epochs:
         phases += [_flat(run, k) for k in range(len(folds))]
