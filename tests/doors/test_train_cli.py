@@ -587,3 +587,13 @@ def test_ctrl_c_before_the_first_epoch_says_that_nothing_is_kept(call, files, tm
     said = call(*train_words(files, tmp_path / "m"))
     assert said.code == 130
     assert "interrupted before the first epoch ended; nothing is kept" in said.err
+
+
+def test_a_warning_is_one_sentence_without_a_place_in_our_source(files, tmp_path):
+    words = ["--taxonomy", files / "taxonomy.jsonl", "--valid", files / "valid.jsonl", "--out", tmp_path / "model"]
+    options = ["--method", "hsvm", "--set", "passes=1", "--set", "row_options.min_df=1", "--set", "tolerance=1e-9"]
+    command = [sys.executable, "-m", "hilap", "train", files / "train.jsonl", *words, *options]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    (told,) = (line for line in done.stderr.splitlines() if "hsvm" in line)
+    assert told.startswith("warning: hsvm: ")
+    assert ".py" not in done.stderr

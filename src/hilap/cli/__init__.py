@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
 import typer
 
@@ -50,8 +51,14 @@ def _root(
     pass
 
 
+def _show_warning(message: Warning | str, *_: object) -> None:
+    """One sentence, without the place in our source that a programmer would want."""
+    typer.echo(f"warning: {message}", err=True)
+
+
 def main() -> None:
     """Run the command line. Bad input is one sentence on standard error and exit code 2."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except HilapError as error:
