@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from typing import TextIO
 
 import typer
 
@@ -51,7 +52,14 @@ def _root(
     pass
 
 
-def _show_warning(message: Warning | str, *_: object) -> None:
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """One sentence, without the place in our source that a programmer would want."""
     typer.echo(f"warning: {message}", err=True)
 
