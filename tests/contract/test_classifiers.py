@@ -414,6 +414,25 @@ def test_documents_of_another_kind_are_refused(name):
         fitted(name, "tree").predict(others)
 
 
+@pytest.mark.parametrize("name", [name for name in BASELINES if name != "cssa of a size"])  # it has no threshold
+def test_a_threshold_that_is_given_is_taken_and_one_that_would_be_overwritten_is_refused(name, tmp_path):
+    (X, y), rest = documents_for(name), documents_for(name, n=20, seed=5)[0]
+    given = MAKERS[name](TREE, threshold=0.3).fit(X, y)
+    assert (given.thresholds_ == 0.3).all()
+    says = (
+        "^threshold=0.3 would be overwritten: tune='mean' chooses it on validation documents; leave it out, or set "
+        "tune=None$"
+    )
+    with pytest.raises(SettingError, match=says):
+        MAKERS[name](TREE, threshold=0.3, tune="mean").fit(X, y)
+    later = MAKERS[name](TREE, tune="mean").fit(X, y).with_decoding(threshold=0.3)
+    later.save(tmp_path / "model")
+    opened = hilap.load(tmp_path / "model")
+    assert (opened.threshold, opened.tune) == (0.3, None)
+    same_answers(later, opened, rest)
+    assert np.array_equal(later.predict(rest).toarray(), opened.with_decoding(threshold=0.3).predict(rest).toarray())
+
+
 def test_documents_of_another_taxonomy_are_refused(name):
     made = fitted(name, "tree")
     kind = "texts" if name in READS_TEXTS else "features"

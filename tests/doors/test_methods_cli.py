@@ -26,7 +26,7 @@ QUICK = {  # so that each trains in a fraction of a second
     "c-hmcnn": NET,
     "hmcn": ("hidden=16", *NET),
     "hr-dgcnn": (*GRAPH, *NET),
-    "hr-svm": ("rounds=3",),
+    "hr-svm": ("rounds=3", "tolerance=0.05"),  # it settles: nothing is to be said on standard error
     "clus-hmc": ("min_leaf=2", "significance=1.0", "jobs=1"),
 }
 READ_FEATURES = [name for name in METHODS if name != "hr-dgcnn"]
@@ -116,6 +116,36 @@ def test_from_features_to_labels(call, files, tmp_path, name):
 def test_a_system_of_words_refuses_features_in_one_sentence(call, files, tmp_path):
     said = call(*train_words("hr-dgcnn", files, tmp_path / "m", "features.jsonl"))
     refused(said, says="the wordgraph encoder reads texts, but these documents have none")
+
+
+@pytest.mark.parametrize("words", [("--preset", "paper"), ("--set", "preset=deep")])
+def test_a_preset_for_features_refuses_texts_in_one_sentence(call, files, tmp_path, words):
+    said = call(*train_words("flat", files, tmp_path / "m"), *words)
+    refused(said, says=f"preset='{words[1].removeprefix('preset=')}' of flat is made for features, but these documents")
+    assert call(*train_words("flat", files, tmp_path / "m", "features.jsonl"), *words).code == 0
+
+
+def test_a_threshold_is_kept_or_refused_in_one_sentence(call, files, tmp_path):
+    words = train_words("clus-hmc", files, tmp_path / "m")
+    said = call(*words, "--set", "threshold=0.3", "--set", "tune=mean")
+    refused(said, says="threshold=0.3 would be overwritten: tune='mean' chooses it on validation documents; leave it")
+    assert call(*words, "--set", "threshold=0.3").code == 0
+    assert (hilap.load(tmp_path / "m").thresholds_ == 0.3).all()
+
+
+def test_a_number_of_labels_leaves_no_place_for_a_threshold(call, files, tmp_path):
+    words = train_words("cssa", files, tmp_path / "m")
+    both = "threshold=0.3 is not looked at where labels=2 says how many there are; give one of them, and None .on the"
+    refused(call(*words, "--set", "labels=2", "--set", "threshold=0.3"), says=both)
+    assert call(*words, "--set", "labels=2").code == 0
+    asked = ("predict", tmp_path / "m", files / "test.jsonl", "--labels-only", "--set", "threshold=0.3")
+    refused(call(*asked), says=both)
+    said = call(*asked, "--set", "labels=null")
+    opened = hilap.load(tmp_path / "m").with_decoding(threshold=0.3, labels=None)
+    test = hilap.read_corpus(files / "test.jsonl", opened.taxonomy_).load()
+    assert [json.loads(line)["labels"] for line in said.out.splitlines()] == [
+        [*labels] for labels in opened.taxonomy_.decode(opened.predict(test))
+    ]
 
 
 @pytest.mark.parametrize("name", ["svm", "hr-dgcnn"])  # one that is solved, one that learns epoch by epoch

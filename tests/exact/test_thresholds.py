@@ -75,6 +75,14 @@ def test_scutfbr_needs_documents_in_every_fold():
         thresholds.scutfbr(sparse.csr_array(np.ones((8, 1), int)), lambda learn, rate: np.ones((len(rate), 1)), 3, 0)
 
 
+def test_scut_finds_no_threshold_by_the_validation_documents_of_a_label_that_was_not_learned():
+    gold = sparse.csr_array(np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]], dtype=np.int32))
+    scores = np.array([[0.0, 0.9, 0.8], [0.0, 0.3, 0.1], [0.0, 0.1, 0.1]])  # a constant, a model, a model
+    seen = np.array([False, True, True])
+    found = thresholds.tuned(gold, scores, "scut", lambda values: values, 0.5, seen)
+    assert found == pytest.approx([0.5, 0.2, 0.8])  # none by which to find one: 0.5, unless a score is above it
+
+
 def topics(n: int, seed: int, rare: bool = False) -> Examples:
     """Documents of three labels, B below A, told by their features; with `rare`, one document has label D too."""
     taxonomy = Taxonomy.of({"A": [], "B": ["A"], "C": [], "D": []})
@@ -139,7 +147,8 @@ def test_thresholds_are_tried_where_scores_lie_after_repair():
     gold = sparse.csr_array((rng.random((200, 2)) < [0.3, 0.3]).astype(np.int32))
     own = gold.toarray()[:, 0] + rng.normal(size=200)
     margins = np.column_stack([own, np.full(200, 1000.0)])  # the second label is passed freely, below the first
-    found = thresholds.tuned(gold, margins, "micro_f1", lambda values: np.minimum(values, values[:, :1]), 0.0)[0]
+    both = np.ones(2, dtype=bool)
+    found = thresholds.tuned(gold, margins, "micro_f1", lambda values: np.minimum(values, values[:, :1]), 0.0, both)[0]
     sets = np.repeat((own > found)[:, None], 2, axis=1)
     every = [np.repeat((own > cut)[:, None], 2, axis=1) for cut in own]
     best = max(thresholds.score_sets(gold, one, "micro_f1") for one in every)

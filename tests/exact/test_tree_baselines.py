@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from hilap.baselines import dependency
 from hilap.baselines.clus_forest import Forest
 from hilap.baselines.clus_splits import best_split, sum_of_squares
 from hilap.baselines.clus_tree import LEAF, Growing, f_test, label_weights
-from hilap.baselines.cssa import of_size
+from hilap.baselines.cssa import CSSA, of_size
 from hilap.baselines.dependency import Dependency, Kernel, Projection, Regression
 from hilap.consistent.condensing import condensed
 from hilap.taxonomy import Taxonomy
@@ -323,6 +324,36 @@ def test_a_set_of_a_given_size_is_the_whole_set_nearest_to_it(case, size):
     wanted = min(size, len(taxonomy))
     assert abs(int(chosen.sum()) - wanted) == min(abs(other - wanted) for other in sizes)
     assert not taxonomy.inconsistent_rows(sparse.csr_array(chosen[None].astype(np.int32))).any()
+
+
+TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": [], "f": ["e"], "g": ["e"], "h": ["g"]})
+DAG = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"], "e": [], "f": ["d", "e"], "g": ["e"], "h": ["g"]})
+
+
+@pytest.mark.parametrize("taxonomy", [TREE, DAG], ids=["tree", "dag"])
+@pytest.mark.parametrize("unseen", [(), ("h",), ("g", "h")], ids=len)
+@pytest.mark.parametrize("shift", [-2.0, 0.0])
+def test_every_number_of_labels_gives_the_best_set_of_labels_that_were_learned(taxonomy, unseen, shift):
+    """Also where scores are below 0, and below those of labels that no training document has, which score 0."""
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(40, 3)).astype(np.float32)
+    labels = [[label for label in "abcdefgh" if label not in unseen and rng.random() < 0.5] for _ in rows]
+    model = CSSA(taxonomy, ridge=1.0).fit(rows, labels)
+    seen = np.array([label not in unseen for label in taxonomy.labels])
+    assert np.array_equal(model._seen, seen)
+    regressed = np.where(seen, rng.normal(size=(40, 8)) + shift, 0.0)
+    model.dependency_ = SimpleNamespace(scores=lambda _: regressed.copy())
+    for size in range(1, 10):
+        found = model.with_decoding(labels=size).predict(rows)
+        assert not taxonomy.inconsistent_rows(found).any()
+        for chosen, scores in zip(found.toarray() > 0, regressed, strict=True):
+            alone = np.where(seen, scores, scores.min() - 100)
+            assert not chosen[~seen].any()
+            assert scores[chosen].sum() == pytest.approx(best_by_size(taxonomy, alone)[int(chosen.sum())], abs=1e-9)
+            values = condensed(alone[None], taxonomy)[0][seen]
+            sizes = [int((values >= value).sum()) for value in [np.inf, *np.unique(values)]]
+            wanted = min(size, int(seen.sum()))
+            assert abs(int(chosen.sum()) - wanted) == min(abs(other - wanted) for other in sizes)
 
 
 # -- kernel dependency estimation -------------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": [], "f": [
 DAG = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": ["b", "c"], "e": ["d", "a"], "f": [], "never": ["f"]})
 LEAVES = {"tree": ["d", "c", "f"], "dag": ["e", "f", "b"]}
 TAXONOMIES = {"tree": TREE, "dag": DAG}
-SMALL = {"encoder": "mlp", "encoder_options": {"hidden": (9,)}, "batch_size": 16, "learning_rate": 0.02, "epochs": 4}
+NET = {"hidden": (9,), "dropout": 0.0}
+SMALL = {"encoder": "mlp", "encoder_options": NET, "batch_size": 16, "learning_rate": 0.02, "epochs": 4}
 KINDS = {
     "flat": (Flat, {}),
     "conditional": (Conditional, {"adjust": 0.5}),
@@ -165,6 +166,20 @@ def test_the_epoch_is_judged_at_its_own_threshold_and_by_scut_if_asked():
         assert best["example_f1"] == pytest.approx(made.validation_.scores["example_f1"])
 
 
+@pytest.mark.parametrize("tune", [None, "mean", "scut", "scutfbr"])
+def test_a_label_that_no_training_document_has_is_given_at_no_threshold(name, tune, tmp_path):
+    X, y = documents(n=60)
+    valid, gold = documents(n=30, seed=1)
+    tempting = [[*labels, "never"] if "f" in labels else labels for labels in gold]  # "e" is above both
+    made = make_one(name, tune=tune, epochs=2).fit(X, y, valid=(valid, tempting))
+    made.save(tmp_path / "m")
+    opened, repaired = type(made).load(tmp_path / "m"), made.with_decoding(repair="add")
+    for one in (made, opened, repaired, made.with_decoding(threshold=0)):
+        assert not one.predict(valid).toarray()[:, TREE.index("never")].any()
+    if tune != "scutfbr":  # and epochs are judged by what will be given
+        assert kept(made)["micro_f1"] == pytest.approx(made.validation_.scores["micro_f1"])
+
+
 def test_scutfbr_trains_its_further_models_and_ends_with_a_threshold_for_each_label(monkeypatch):
     judges = []
     monkeypatch.setattr(neural, "Judge", lambda **facts: judges.append(facts) or Judge(**facts))
@@ -186,6 +201,55 @@ def test_a_parameter_that_is_given_wins_over_the_preset_and_the_preset_over_what
     assert HMCN(TREE)._encoder("features").name == "rows"
     assert [HMCN(TREE, preset=p).setting("order") for p in HMCN.PRESETS] == ["sigmoid-sum", "sum-sigmoid"]
     assert HMCN(TREE, preset="hilap", order="sigmoid-sum", dropout=0.1).setting("dropout") == 0.1
+
+
+def test_the_presets_network_stays_where_its_encoder_is_named():
+    def settings_of(documents="features", **changes):
+        encoder = CHMCNN(TREE, preset="paper-funcat", **changes)._encoder(documents)
+        return {key: value for key, value in encoder.settings().items() if key in ("hidden", "dropout", "standardise")}
+
+    assert settings_of(encoder="mlp") == settings_of() == {"hidden": [500, 500], "dropout": 0.7, "standardise": True}
+    small = settings_of(encoder="mlp", encoder_options={"hidden": (3,)})
+    assert small == {"hidden": [3], "dropout": 0.7, "standardise": True}
+    assert settings_of(encoder="rows") == {"standardise": True}  # another one takes nothing of it
+    assert settings_of(encoder=make("mlp", hidden=(4,)))["dropout"] == 0.0
+    one, other = (
+        CHMCNN(TREE, preset="paper-funcat", encoder=encoder, encoder_options={"hidden": (5,)}, epochs=1, refit=False)
+        for encoder in (None, "mlp")
+    )
+    same_weights(one.fit(*documents()), other.fit(*documents()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset"), [(Flat, "paper"), (Flat, "deep"), (CHMCNN, "paper-funcat"), (CHMCNN, "paper-go")]
+)
+@pytest.mark.parametrize("encoder", [None, "tfidf"])
+def test_a_preset_that_is_made_for_features_is_refused_for_texts(kind, preset, encoder):
+    says = (
+        f"^preset='{preset}' of {kind.kind} is made for features, but these documents are texts; take "
+        r"preset='default', and give beside it what you want of the other, such as epochs or learning_rate$"
+    )
+    with pytest.raises(SettingError, match=says):
+        kind(TREE, preset=preset, encoder=encoder).fit(["beer bar", "court law"] * 5, [["d"], ["f"]] * 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset"), [(Flat, "default"), (CHMCNN, "default"), (HMCN, "default"), (HMCN, "hilap")]
+)
+def test_the_other_presets_are_for_texts_too(kind, preset):
+    texts, sets = ["beer bar", "court law"] * 10, [["d"], ["f"]] * 10
+    made = kind(TREE, preset=preset, encoder_options={"hidden": (5,)}, epochs=1).fit(texts, sets)
+    assert made.network_.encoder.settings()["dropout"] == 0.0  # a preset's network is one for features
+
+
+@pytest.mark.parametrize(("adjust", "expected"), [(0.0, 0.2), (1.0, 0.5)])
+def test_adjusted_logits_leave_out_how_frequent_a_label_is(adjust, expected):
+    """Features that say nothing: what is learned is the share of documents that have a label, or nothing at all."""
+    X, y = np.zeros((100, 2), dtype=np.float32), [["a"] if i % 5 == 0 else ["e"] for i in range(100)]
+    made = make_one("conditional", adjust=adjust, epochs=60, select="loss", weight_decay=0.0)
+    chances = made.fit(X, y, valid=(X, y)).predict_proba(X[:1])[0]
+    assert chances[TREE.index("a")] == pytest.approx(expected, abs=0.03)
+    assert chances[TREE.index("e")] == pytest.approx(1 - expected if adjust == 0 else 0.5, abs=0.03)
 
 
 def test_clipped_gradients_and_weight_decay_change_what_is_learned():
@@ -223,7 +287,7 @@ def test_missing_values_are_taken_as_the_mean_of_training(name):
 def test_sparse_and_dense_features_agree(name):
     X, y = documents()
     dense = np.where(np.random.default_rng(2).random(X.shape) < 0.5, 0, np.nan_to_num(X)).astype(np.float32)
-    options = {"standardise": False, **({} if name == "hmcn-r" else {"hidden": (9,)})}
+    options = {"standardise": False, **({} if name == "hmcn-r" else NET)}
     kind, own = KINDS[name]
     settings = {**SMALL, **own, "encoder_options": options, "epochs": 2}
     from_dense = kind(TREE, **settings).fit(dense, y)
@@ -343,7 +407,7 @@ def test_a_checkpoint_that_is_there_is_not_overwritten(tmp_path):
     [
         ({"seed": 1}, {}, "another settings"),
         ({"epochs": 5}, {}, "another settings"),
-        ({"encoder_options": {"hidden": (8,)}}, {}, "another encoder"),
+        ({"encoder_options": {**NET, "hidden": (8,)}}, {}, "another encoder"),
         ({}, {"seed": 1}, "another training data"),
         ({}, {"labels": True}, "another training data"),
         ({"taxonomy": Taxonomy.of({**{label: TREE.parents(label) for label in TREE}, "x": []})}, {}, "taxonomy"),

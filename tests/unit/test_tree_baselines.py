@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,13 +13,16 @@ from scipy import sparse
 
 from hilap.baselines.clus_forest import Forest
 from hilap.baselines.clus_hmc import SIGNIFICANCES, ClusHMC
+from hilap.baselines.clus_tree import Growing
 from hilap.baselines.cssa import CSSA, RIDGES
 from hilap.baselines.dependency import Dependency
+from hilap.baselines.thresholds import TUNES
 from hilap.corpus import Examples
 from hilap.corpus.datasets import load
 from hilap.errors import HilapError, ModelError, SettingError
 from hilap.metrics.hierarchical import inconsistent_share
 from hilap.metrics.ranking import pooled_area
+from hilap.storage import load_folder
 from hilap.taxonomy import Taxonomy
 
 TREE = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "d": ["b"], "e": [], "f": ["e"], "never": ["e"]})
@@ -51,6 +56,7 @@ def fitted(method, taxonomy=TREE, **changes):
         ({"features": 3}, "features must be 'all', 'sqrt' or a share above 0 and up to 1.0, got 3"),
         ({"jobs": 0}, "jobs must be -1, or a whole number above 0, got 0"),
         ({"refit": 1}, "refit must be True or False, got 1"),
+        ({"tune": "f1"}, "'scut', 'scutfbr', 'auto', got 'f1'"),
         ({"row_options": {"bins": 3}}, "got 'bins'"),
     ],
 )
@@ -71,13 +77,63 @@ def test_a_tree_setting_with_a_bad_value_gets_a_sentence(changes, says):
         ({"ridge": 0}, "ridge must be a number above 0, got 0"),
         ({"components": 0}, "components must be a whole number, at least 1, got 0"),
         ({"landmarks": None}, "landmarks must be a whole number, at least 1, got None"),
-        ({"tune": "scut"}, "tune must be one of None, 'example_f1', 'micro_f1', 'macro_f1', 'mean', 'balanced', got"),
+        (
+            {"tune": "scut"},
+            "tune must be one of None, 'example_f1', 'micro_f1', 'macro_f1', 'mean', 'balanced', 'auto', got 'scut'",
+        ),
+        (
+            {"kernel": "linear", "gamma": 0.5},
+            "gamma=0.5 is of the kernel 'rbf', but the kernel is 'linear', as it is for texts where none is named; "
+            "leave gamma out, or set kernel='rbf'",
+        ),
+        (
+            {"labels": 3, "threshold": 0.5},
+            "threshold=0.5 is not looked at where labels=3 says how many there are; give one of them, and None (on the "
+            "command line null) for the other",
+        ),
+        ({"labels": "tuned", "threshold": 0.5}, "threshold=0.5 is not looked at where labels='tuned' says how many"),
     ],
 )
 def test_a_cssa_setting_with_a_bad_value_gets_a_sentence(changes, says):
     with pytest.raises(SettingError) as caught:
         CSSA(TREE, **changes).fit(*documents())
     assert says in str(caught.value)
+
+
+def test_gamma_is_refused_for_texts_too_whose_kernel_is_linear():
+    texts, sets = ["beer bar", "court law"] * 10, [["d"], ["f"]] * 10
+    with pytest.raises(SettingError, match="gamma=2 is of the kernel 'rbf', but the kernel is 'linear', as it is for"):
+        CSSA(TREE, gamma=2).fit(texts, sets)
+    one, other = (CSSA(TREE, gamma=gamma, kernel="rbf").fit(texts, sets) for gamma in (0.1, 2))
+    assert not np.array_equal(one.predict_proba(texts), other.predict_proba(texts))
+
+
+@BOTH
+def test_a_threshold_is_tuned_unless_it_is_given(method):
+    rows, labels = documents()
+    tuned = fitted(method)
+    assert (tuned.tune, tuned.get_params()["tune"]) == ("auto", "auto")
+    assert np.array_equal(tuned.thresholds_, fitted(method, tune="example_f1").thresholds_)
+    assert (fitted(method, tune=None).thresholds_ == 0.5).all()
+    given = fitted(method, threshold=0.02)
+    assert (given.thresholds_ == 0.02).all()
+    assert np.array_equal(given.predict(rows).toarray() > 0, given.predict_proba(rows) > 0.02)
+    with pytest.raises(SettingError, match=r"^threshold=0.9 would be overwritten: tune='mean' chooses it"):
+        method(TREE, threshold=0.9, tune="mean").fit(rows, labels)
+
+
+@BOTH
+def test_a_stored_model_with_settings_that_were_not_looked_at_can_be_read(method, tmp_path):
+    made = fitted(method, tune="mean", **({"kernel": "linear"} if method is CSSA else {}))
+    made.save(tmp_path / "model")
+    stored, rows = load_folder(tmp_path / "model"), documents(seed=1)[0]
+    ignored = [{"threshold": 0.9}, *([{"labels": 3, "threshold": 0.9}, {"gamma": 2.0}] if method is CSSA else [])]
+    for more in ignored:
+        parameters = {**stored.settings["parameters"], **more}
+        opened = method.from_stored(replace(stored, settings={"parameters": parameters}))
+        assert np.array_equal(opened.predict(rows).toarray(), made.predict(rows).toarray())
+        assert opened.threshold is None
+        opened.fit(*documents())
 
 
 # -- what is learned --------------------------------------------------------------------------------------------------
@@ -169,6 +225,59 @@ def test_the_ridge_with_the_best_area_on_validation_documents_is_chosen():
     assert not np.array_equal(made.predict_proba(rows), fitted(CSSA, ridge=0.01).predict_proba(rows))
 
 
+@pytest.mark.parametrize(("method", "tune"), [*((ClusHMC, tune) for tune in TUNES), (CSSA, None), (CSSA, "mean")])
+def test_a_label_that_no_training_document_has_is_given_at_no_threshold(method, tune, tmp_path):
+    rows, labels = documents(n=60)
+    valid, gold = documents(n=30, seed=1)
+    tempting = [[*one, "never"] if "f" in one else one for one in gold]  # "e" is above both
+    made = method(TREE, tune=tune, **SMALL[method]).fit(rows, labels, valid=(valid, tempting))
+    made.save(tmp_path / "model")
+    for one in (made, method.load(tmp_path / "model"), made.with_decoding(threshold=-1)):
+        assert not one.predict(valid).toarray()[:, TREE.index("never")].any()
+    if method is CSSA:
+        assert not made.with_decoding(labels=7).predict(valid).toarray()[:, TREE.index("never")].any()
+
+
+def test_a_label_of_validation_documents_alone_is_given_after_refit_where_it_is_probable():
+    rows, labels = documents(n=60)
+    valid, gold = documents(n=200, seed=1)
+    tempting = [[*one, "never"] if "f" in one else one for one in gold]
+    made = fitted(ClusHMC, tune="scut", refit=True).fit(rows, labels, valid=(valid, tempting))
+    never = TREE.index("never")
+    assert made.thresholds_[never] == 0.5  # nothing was learned by which to find another
+    assert np.array_equal(made.predict(valid).toarray()[:, never] > 0, made.predict_proba(valid)[:, never] > 0.5)
+    assert made.predict(valid).toarray()[:, never].any()
+
+
+def test_each_tree_of_a_forest_is_grown_from_a_bootstrap_of_its_own_and_a_single_tree_from_all_documents(monkeypatch):
+    drawn, grow = [], Growing.grow
+
+    def watched(growing, times, rng):
+        drawn.append(times)
+        return grow(growing, times, rng)
+
+    monkeypatch.setattr(Growing, "grow", watched)
+    one, forest = fitted(ClusHMC), fitted(ClusHMC, trees=3, significance=1.0)
+    assert (drawn[0] == 1).all()
+    bags = np.array(drawn[1:])
+    assert (bags.sum(1) == one.n_documents_).all()
+    assert ((bags == 0).mean(1) > 0.25).all()  # about a third of the documents is left out: 1 / e
+    assert len(np.unique(bags, axis=0)) == 3
+    roots = forest.forest_.stored()["trees.roots"].tolist()
+    assert len(roots) == 3
+    assert len(set(forest.forest_.stored()["trees.threshold"][roots].tolist())) > 1  # and so they differ
+
+
+@pytest.mark.parametrize(("weight_decay", "feature"), [(1.0, 1), (0.75, 1), (0.2, 0)])
+def test_the_deeper_labels_count_the_less_the_smaller_the_weight_decay(weight_decay, feature):
+    """The first feature tells a top label, the second two labels below another: together they vary more."""
+    rows = np.random.default_rng(2).normal(size=(200, 2)).astype(np.float32)
+    taxonomy = Taxonomy.of({"top": [], "other": [], "x": ["other"], "y": ["other"]})
+    labels = [["other", *(["top"] if row[0] > 0 else []), *(["x", "y"] if row[1] > 0 else [])] for row in rows]
+    made = ClusHMC(taxonomy, weight_decay=weight_decay, jobs=1).fit(rows, labels)
+    assert made.forest_.stored()["trees.feature"][0] == feature
+
+
 def test_leaves_have_at_least_the_asked_number_of_documents():
     few, many = (fitted(ClusHMC, min_leaf=size, significance=1.0).forest_.n_leaves for size in (2, 20))
     assert many < few
@@ -212,13 +321,19 @@ def test_a_number_of_labels_is_kept_to_the_nearest_supernode():
         assert abs(labels.sum() - 3) == min(abs(size - 3) for size in sizes)
 
 
-def test_a_tuned_number_of_labels_is_the_best_one_on_validation_documents():
+@pytest.mark.parametrize("shift", [0, 2])
+def test_a_tuned_number_of_labels_is_the_best_one_on_validation_documents(shift, monkeypatch):
+    regressed = Dependency.scores
+    monkeypatch.setattr(Dependency, "scores", lambda self, rows: regressed(self, rows) - shift)  # 2: all are below 0
     rows, labels = documents()
     valid = documents(seed=3)
     made = CSSA(TREE, labels="tuned").fit(rows, labels, valid=valid)
     scores = [CSSA(TREE, labels=size).fit(rows, labels, valid=valid).score(*valid) for size in range(1, 6)]
     assert made.score(*valid) == max(scores)
     assert made.size_ == int(np.argmax(scores)) + 1
+    plain = CSSA(TREE).fit(rows, labels, valid=valid)
+    assert np.array_equal(made.thresholds_, plain.thresholds_)  # so `with_decoding(labels=None)` is the other model
+    assert np.array_equal(made.with_decoding(labels=None).predict(rows).toarray(), plain.predict(rows).toarray())
 
 
 def test_the_number_of_labels_and_the_threshold_can_change_after_training():
@@ -235,6 +350,16 @@ def test_the_number_of_labels_and_the_threshold_can_change_after_training():
         SettingError, match="'label' is no setting that can change after training; did you mean 'labels'"
     ):
         made.with_decoding(label=3)
+    with pytest.raises(SettingError, match=r"'beam' is no setting that can change .*; there are: threshold, labels$"):
+        made.with_decoding(beam=3)
+    for both in (
+        lambda: fitted(CSSA, labels=3).with_decoding(threshold=0.7),
+        lambda: made.with_decoding(threshold=0.7).with_decoding(labels=3),
+    ):
+        with pytest.raises(SettingError, match=r"threshold=0.7 is not looked at where labels=3 says how many there"):
+            both()
+    changed = fitted(CSSA, labels=3).with_decoding(threshold=0.7, labels=None)
+    assert np.array_equal(changed.predict(rows).toarray() > 0, chances > 0.7)
     with pytest.raises(SettingError, match="labels='tuned' is found by fit; give a number, or train again"):
         made.with_decoding(labels="tuned")
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from hilap.levels import Levels
 
 REPAIRS = (None, "add", "drop")
+AUTO = "auto"  # tuned, unless a threshold is given: the default of those that are always tuned
+DECODINGS = ("threshold", "repair", "labels")  # settings that may change after training, of those that have them
 FOLDS = 3  # of the two nested cross-validations of SCutFBR
 MOST_SCORES = 20_000_000  # of documents and labels that `predict` holds at a time
 
@@ -63,6 +65,8 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Scores are margins, unbounded and with the threshold 0; else probabilities with the threshold 0.5."""
     resumable: ClassVar[bool] = False
     """Whether `fit` takes `checkpoint` and `resume`."""
+    tuned_for: ClassVar[str | None] = None
+    """What `tune="auto"` tunes for where no threshold is given; None where there is no "auto"."""
 
     taxonomy: Taxonomy | None
     threshold: float | None
@@ -102,11 +106,17 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise SettingError(
                 f"taxonomy must be a hilap.Taxonomy, got {self.taxonomy!r}; read one with hilap.read_taxonomy"
             )
-        require(self.tune in TUNES, "tune", "one of " + ", ".join(map(repr, TUNES)), self.tune)
+        tunes = TUNES if self.tuned_for is None else (*TUNES, AUTO)
+        require(self.tune in tunes, "tune", "one of " + ", ".join(map(repr, tunes)), self.tune)
         require(self.repair in REPAIRS, "repair", "one of " + ", ".join(map(repr, REPAIRS)), self.repair)
         require(self.output in ("indicator", "labels"), "output", "'indicator' or 'labels'", self.output)
         good = self.threshold is None or (_is_number(self.threshold) and bool(np.isfinite(self.threshold)))
         require(good, "threshold", "a number, or None", self.threshold)
+        if self.threshold is not None and self._tuning is not None:
+            raise SettingError(
+                f"threshold={self.threshold!r} would be overwritten: tune={self.tune!r} chooses it on validation "
+                "documents; leave it out, or set tune=None"
+            )
         share = self.validation_share
         require(_is_number(share) and 0.001 <= share <= 0.9, "validation_share", "a number from 0.001 to 0.9", share)
         seed = isinstance(self.seed, (int, np.integer)) and not isinstance(self.seed, bool) and self.seed >= 0
@@ -147,17 +157,28 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._count(train)
         scores = self._scores(held_out)
         self.sigmoid_ = self._sigmoid(train, held_out, scores) if self.margins else None
-        start = (0.0 if self.margins else 0.5) if self.threshold is None else float(self.threshold)
-        self.thresholds_ = np.full(len(train.taxonomy), start)
-        if self.tune == "scutfbr":
-            self.thresholds_ = scutfbr(train.labels, self._cross_scores(train, held_out), FOLDS, self.seed)
-        elif self.tune is not None:
-            own = self._own(held_out, scores) if self.tune == "scut" else scores
-            self.thresholds_ = tuned(held_out.labels, own, self.tune, self._repaired, start)
+        self.thresholds_ = self._thresholds(train, held_out, scores)
         found = self._chosen(scores)
         self.validation_: Report = report(
             held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False
         )
+
+    def _thresholds(self, train: Examples, held_out: Examples, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """(L,) the threshold that was given, or what is best on documents that were not learned from."""
+        start = (0.0 if self.margins else 0.5) if self.threshold is None else float(self.threshold)
+        if self._tuning is None:
+            return np.full(len(train.taxonomy), start)
+        if self._tuning == "scutfbr":
+            return scutfbr(train.labels, self._cross_scores(train, held_out), FOLDS, self.seed)
+        own = self._own(held_out, scores) if self._tuning == "scut" else scores
+        return tuned(held_out.labels, own, self._tuning, self._repaired, start, self._seen)
+
+    @property
+    def _tuning(self) -> str | None:
+        """What tunes the threshold: `tune`, or what stands behind its "auto"."""
+        if self.tune != AUTO:
+            return self.tune
+        return self.tuned_for if self.threshold is None else None
 
     def _sigmoid(self, train: Examples, held_out: Examples, scores: NDArray[Any]) -> Sigmoid:
         """From margins to probabilities, by labels that have margins of their own.
@@ -174,6 +195,11 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Remember how many documents were learned from, and how many of each label."""
         self.label_counts_ = np.bincount(learned.labels.indices, minlength=len(learned.taxonomy))
         self.n_documents_ = len(learned)
+
+    @property
+    def _seen(self) -> NDArray[np.bool_]:
+        """(L,) whether any document that was learned from has a label; one that none has is never given."""
+        return np.asarray(self.label_counts_ > 0)
 
     @property
     def _refitted(self) -> bool:
@@ -238,17 +264,21 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return float(np.average(each, weights=sample_weight))
 
     def with_decoding(self, **changes: Any) -> Self:
-        """The same trained classifier with another `threshold` for all labels, or another `repair`."""
+        """The same trained classifier with another `threshold` for all labels, or another `repair`.
+
+        A threshold that is given takes the place of tuned ones: `tune` is None from then on.
+        """
         self._check_fitted()
-        known = [name for name in ("threshold", "repair") if name in self.get_params(deep=False)]
+        known = [name for name in DECODINGS if name in self.get_params(deep=False)]
         for name in changes:
             if name not in known:
                 near = did_you_mean(name, known)
                 hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
                 raise SettingError(f"{name!r} is no setting that can change after training; {hint}")
+        given = changes.get("threshold") is not None
         other = copy.copy(self)
-        other.set_params(**changes).check()
-        if changes.get("threshold") is not None:
+        other.set_params(**changes, **({"tune": None} if given and self.tune != AUTO else {})).check()
+        if given:
             other.thresholds_ = np.full(len(self.taxonomy_), float(changes["threshold"]))
         return other
 
@@ -308,7 +338,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             unknown = parameters.keys() - inspect.signature(cls).parameters.keys()
             if unknown:
                 raise ModelError(f"{cls.kind} has no parameter {sorted(unknown)[0]!r}")
-            made = cls(**parameters).check()
+            made = cls(**cls._without_ignored(parameters)).check()
             made.taxonomy_ = taxonomy
             training = stored.extra["training"]
             made.n_documents_ = int(training["documents"])
@@ -331,6 +361,12 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{stored.folder}: the parts of this model do not fit together ({reason}); {stored.remedy}"
             ) from None
         return made
+
+    @classmethod
+    def _without_ignored(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of a stored model without those that earlier versions took and did not look at."""
+        tuned = parameters.get("tune") not in (None, AUTO)
+        return {**parameters, "threshold": None} if tuned and "threshold" in parameters else parameters
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -378,7 +414,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _chosen(self, scores: NDArray[Any]) -> sparse.csr_array:
         """(n, L) the predicted sets, int32."""
-        return sparse.csr_array(self._repaired(scores > self.thresholds_).astype(np.int32))
+        return sparse.csr_array(self._repaired((scores > self.thresholds_) & self._seen).astype(np.int32))
 
     def _repaired(self, values: NDArray[Any]) -> NDArray[Any]:
         """Sets, or scores, made consistent as asked; the scores above a threshold are the set repaired.
@@ -412,4 +448,4 @@ def _column(values: Any, n_labels: int, dtype: Any) -> NDArray[Any]:
     return column
 
 
-__all__ = ["Baseline", "NotTrainedError"]
+__all__ = ["AUTO", "Baseline", "NotTrainedError"]

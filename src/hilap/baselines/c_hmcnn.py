@@ -84,10 +84,11 @@ class CHMCNN(NeuralBaseline):
     taxonomy
         The labels.
     preset
-        `paper-funcat` and `paper-go`: what the authors give for the cellcycle features of FunCat and GO (two hidden
-        layers of 500 or 1,000, dropout 0.7, batches of 4, learning rate 1e-4, weight decay 1e-5, the epoch chosen by
-        the pooled area under the precision-recall curve, then trained anew on all documents). `default`: layers of
-        1,000, batches of 32 and a learning rate of 5e-4, which takes a fraction of the time.
+        `paper-funcat` and `paper-go`, for features alone: what the authors give for the cellcycle features of FunCat
+        and GO (two hidden layers of 500 or 1,000, dropout 0.7, batches of 4, learning rate 1e-4, weight decay 1e-5, the
+        epoch chosen by the pooled area under the precision-recall curve, then trained anew on all documents).
+        `default`: layers of 1,000, for texts the encoder `tfidf` as it is; batches of 32 and a learning rate of 5e-4,
+        which takes a fraction of the time.
     encoder, encoder_options, epochs, batch_size, learning_rate, weight_decay, clip, patience, select
         As of `NeuralBaseline`; None takes the preset's. So `patience=None` does not switch off the patience of 20 that
         `paper-funcat` and `paper-go` have: to train all epochs give as many, `epochs=200, patience=200`.
@@ -117,8 +118,8 @@ class CHMCNN(NeuralBaseline):
         "default": _network(
             1000, epochs=100, batch_size=32, learning_rate=5e-4, patience=None, select="example_f1", refit=False
         ),
-        "paper-funcat": _network(500),
-        "paper-go": _network(1000),
+        "paper-funcat": _network(500, texts=None),
+        "paper-go": _network(1000, texts=None),
     }
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hilap.baselines.base import Baseline
+from hilap.baselines.base import AUTO, Baseline
 from hilap.baselines.clus_forest import Forest
 from hilap.baselines.clus_tree import Growing, GrownTree, label_weights
 from hilap.baselines.progress import counting
@@ -55,8 +55,8 @@ class ClusHMC(Baseline):
     row_options
         How documents become rows: see `DocumentRows`. Trees need no standardised features, so they are not.
     threshold, tune, repair
-        The probability above which a label is given (None: 0.5), what tunes it, and what is done to sets that
-        thresholds by label (`tune="scut"`) leave inconsistent.
+        The probability above which a label is given (None: 0.5), what tunes it ("auto": example F1, unless a threshold
+        is given; None: nothing), and what is done to sets that thresholds by label (`tune="scut"`) leave inconsistent.
     jobs
         How many cores grow a forest; -1 for all.
 
@@ -70,6 +70,7 @@ class ClusHMC(Baseline):
     """
 
     kind: ClassVar[str] = "clus-hmc"
+    tuned_for: ClassVar[str | None] = "example_f1"
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class ClusHMC(Baseline):
         refit: bool = False,
         row_options: Mapping[str, Any] | None = None,
         threshold: float | None = None,
-        tune: str | None = "example_f1",
+        tune: str | None = AUTO,
         repair: str | None = None,
         validation_share: float = 0.1,
         seed: int = 0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hilap.baselines.base import Baseline
+from hilap.baselines.base import AUTO, Baseline
 from hilap.baselines.dependency import KERNELS, Dependency, Kernel, Projection, Regression
 from hilap.baselines.progress import counting
 from hilap.baselines.rows import DocumentRows
 from hilap.baselines.thresholds import score_sets
 from hilap.baselines.values import check_choice, check_count, check_positive
 from hilap.corpus import Examples
-from hilap.errors import ModelError, SettingError, did_you_mean, require
+from hilap.errors import ModelError, SettingError, require
 from hilap.metrics.ranking import pooled_area
 from hilap.taxonomy import Taxonomy
 
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
-TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean", "balanced")
-_DECODINGS = ("threshold", "labels")
+TUNES = (None, "example_f1", "micro_f1", "macro_f1", "mean", "balanced", AUTO)
 
 
 class CSSA(Baseline):
@@ -45,7 +43,7 @@ class CSSA(Baseline):
         on the validation documents. None: as many as are above the threshold.
     kernel, gamma
         How alike documents are: "linear", or "rbf", exp(-gamma |x - z|²). None: rbf for features, linear for texts,
-        and for gamma 1 over the number of features.
+        and for gamma, which the linear one has not, 1 over the number of features.
     ridge
         What large weights cost against errors. None: the one of 0.1, 1, 10, 100, 1000 and 10000 with the largest pooled
         AU(PRC) on the validation documents.
@@ -56,8 +54,9 @@ class CSSA(Baseline):
     row_options
         How documents become rows: see `DocumentRows`.
     threshold, tune
-        Where `labels` is None, the value above which a label is given (None: 0.5), and the metric that tunes it on
-        the validation documents (None: nothing does).
+        Where `labels` is None, the value above which a label is given (None: 0.5), and the metric that tunes it, or
+        the number of labels, on the validation documents ("auto": example F1, unless a threshold is given; None:
+        nothing does).
 
     Examples
     --------
@@ -69,6 +68,7 @@ class CSSA(Baseline):
     """
 
     kind: ClassVar[str] = "cssa"
+    tuned_for: ClassVar[str | None] = "example_f1"
     repair = None  # every set is consistent
 
     def __init__(
@@ -83,7 +83,7 @@ class CSSA(Baseline):
         landmarks: int = 2000,
         row_options: Mapping[str, Any] | None = None,
         threshold: float | None = None,
-        tune: str | None = "example_f1",
+        tune: str | None = AUTO,
         validation_share: float = 0.1,
         seed: int = 0,
         output: str = "indicator",
@@ -117,7 +117,14 @@ class CSSA(Baseline):
         if self.labels is not None and self.labels != "tuned":
             good = isinstance(self.labels, (int, np.integer)) and not isinstance(self.labels, bool)
             require(good and self.labels >= 1, "labels", "a whole number above 0, 'tuned' or None", self.labels)  # type: ignore[operator]
-        if self.labels == "tuned" and self.tune is None:
+        if self.labels is not None and self.threshold is not None:
+            raise SettingError(
+                f"threshold={self.threshold!r} is not looked at where labels={self.labels!r} says how many there are; "
+                "give one of them, and None (on the command line null) for the other"
+            )
+        if self.kernel == "linear" and self.gamma is not None:
+            raise self._without_gamma()
+        if self.labels == "tuned" and self._tuning is None:
             raise SettingError("labels='tuned' needs a metric to tune for; set tune, for example to 'example_f1'")
         DocumentRows(self.row_options).check()
         return self
@@ -125,6 +132,7 @@ class CSSA(Baseline):
     # -- learning -----------------------------------------------------------------------------------------------------
 
     def _learn(self, train: Examples, valid: Examples) -> None:
+        self._count(train)
         self.rows_ = DocumentRows(self.row_options).fit(train)
         rng = np.random.default_rng([int(self.seed), 43])
         rows = self.rows_.matrix(train)
@@ -147,25 +155,42 @@ class CSSA(Baseline):
 
     def _kernel(self, train: Examples, n_features: int) -> Kernel:
         name = self.kernel or ("linear" if train.features is None else "rbf")
+        if name == "linear" and self.gamma is not None:
+            raise self._without_gamma()
         return Kernel(name, float(self.gamma) if self.gamma is not None else 1 / n_features)
+
+    def _without_gamma(self) -> SettingError:
+        return SettingError(
+            f"gamma={self.gamma!r} is of the kernel 'rbf', but the kernel is 'linear', as it is for texts where none "
+            "is named; leave gamma out, or set kernel='rbf'"
+        )
 
     def _size(self, valid: Examples) -> int | None:
         """How many labels a document gets, where that is given or to be found."""
         if self.labels is None or self.labels != "tuned":
             return None if self.labels is None else int(self.labels)
-        scores = self._scores(valid)
+        scores = self._condensed(valid, -np.inf)
         gold = np.diff(valid.labels.indptr)
         most = min(len(valid.taxonomy), max(1, 2 * int(gold.max(initial=1))))
-        values = [score_sets(valid.labels, of_size(scores, size), str(self.tune)) for size in range(1, most + 1)]
-        return int(np.argmax(values)) + 1
+        sets = (self._of_size(scores, size) for size in range(1, most + 1))
+        return int(np.argmax([score_sets(valid.labels, one, str(self._tuning)) for one in sets])) + 1
+
+    def _thresholds(self, train: Examples, held_out: Examples, scores: NDArray[Any]) -> NDArray[np.float64]:
+        return super()._thresholds(train, held_out, np.maximum(scores, 0.0))  # as they are where a threshold decides
 
     # -- predicting ---------------------------------------------------------------------------------------------------
 
     def _scores(self, examples: Examples) -> NDArray[Any]:
+        # To a threshold a score below 0 says no more than 0 does; a number of labels may reach further down.
+        return self._condensed(examples, 0.0 if self.size_ is None else -np.inf)
+
+    def _condensed(self, examples: Examples, floor: float) -> NDArray[Any]:
         from hilap.consistent.condensing import condensed
 
         regressed = self.dependency_.scores(self.rows_.matrix(examples))
-        return condensed(regressed, self.taxonomy_, 0.0)  # below 0 a score says no more than 0 does
+        if floor < 0 and not self._seen.all():  # labels that no document has score 0, above what is below it
+            regressed[:, ~self._seen] = regressed.min(1, keepdims=True) - 1
+        return condensed(regressed, self.taxonomy_, floor)
 
     def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         return np.asarray(np.clip(scores, 0, 1), dtype=np.float32)
@@ -173,27 +198,30 @@ class CSSA(Baseline):
     def _chosen(self, scores: NDArray[Any]) -> sparse.csr_array:
         if self.size_ is None:
             return super()._chosen(scores)
-        return sparse.csr_array(of_size(scores, self.size_).astype(np.int32))
+        return sparse.csr_array(self._of_size(scores, self.size_).astype(np.int32))
+
+    def _of_size(self, scores: NDArray[Any], size: int) -> NDArray[np.bool_]:
+        return of_size(scores, size) & self._seen
 
     def with_decoding(self, **changes: Any) -> Self:
         """The same trained classifier with another `threshold`, or another number of `labels`."""
-        self._check_fitted()
-        for name in changes:
-            if name not in _DECODINGS:
-                near = did_you_mean(name, _DECODINGS)
-                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(_DECODINGS)}"
-                raise SettingError(f"{name!r} is no setting that can change after training; {hint}")
         if changes.get("labels") == "tuned" and self.labels != "tuned":
             raise SettingError("labels='tuned' is found by fit; give a number, or train again")
-        other = copy.copy(self)
-        other.set_params(**changes).check()
+        other = super().with_decoding(**changes)
         if "labels" in changes and changes["labels"] != "tuned":
             other.size_ = None if changes["labels"] is None else int(changes["labels"])
-        if changes.get("threshold") is not None:
-            other.thresholds_ = np.full(len(self.taxonomy_), float(changes["threshold"]))
         return other
 
     # -- saving -------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _without_ignored(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        found = dict(super()._without_ignored(parameters))
+        if found.get("labels") is not None:
+            found["threshold"] = None
+        if found.get("kernel") == "linear":
+            found["gamma"] = None
+        return found
 
     def _stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, rows = self.rows_.stored()

@@ -50,8 +50,9 @@ class Flat(NeuralBaseline):
     taxonomy
         The labels.
     preset
-        For features: `default`, one hidden layer of 1,000 with dropout 0.7; `paper`, one of 150 without dropout, 50
-        epochs, as in the HiLAP paper; `deep`, two of 1,000 with dropout 0.7, the network of our C-HMCNN.
+        `default`: for features one hidden layer of 1,000 with dropout 0.7, for texts the encoder `tfidf` as it is. For
+        features alone: `paper`, one layer of 150 without dropout, 50 epochs, as in the HiLAP paper; `deep`, two of
+        1,000 with dropout 0.7, the network of our C-HMCNN.
     encoder, encoder_options, epochs, batch_size, learning_rate, weight_decay, clip, patience, select
         As of `NeuralBaseline`; None takes the preset's.
     threshold, tune, repair
@@ -72,9 +73,10 @@ class Flat(NeuralBaseline):
     kind: ClassVar[str] = "flat"
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
         "default": {"features": ("mlp", {"hidden": (1000,), "dropout": 0.7})},
-        "paper": {"features": ("mlp", {"hidden": (150,)})},
+        "paper": {"features": ("mlp", {"hidden": (150,)}), "texts": None},
         "deep": {
             "features": ("mlp", {"hidden": (1000, 1000), "dropout": 0.7}),
+            "texts": None,
             "epochs": 100,
             "learning_rate": 5e-4,
             "weight_decay": 1e-5,

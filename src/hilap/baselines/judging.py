@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hilap.baselines.thresholds import candidates, curve_of, f1_curves, tuned
+from hilap.baselines.thresholds import curve_of, f1_curves, tried_out, tuned
 from hilap.metrics.counts import document_counts, label_counts, pair
 from hilap.metrics.flat import covered, example_from_counts, macro_from_counts, micro_from_counts
 from hilap.metrics.ranking import pooled_area
@@ -34,6 +34,7 @@ class Judge:
     select: str
     start: float  # the threshold where none is tuned
     repair: Callable[[NDArray[Any]], NDArray[Any]]  # of scores, and so of sets
+    seen: NDArray[np.bool_]  # (L,) whether a training document has a label; the others are never given
 
     def __call__(self, scores: NDArray[Any], loss: float) -> dict[str, float]:
         """`select`, the three F1 scores and the loss, from (n, L) probabilities and the loss of these documents."""
@@ -52,8 +53,8 @@ class Judge:
     def _plain(self, scores: NDArray[Any]) -> dict[str, float]:
         thresholds: Any = self.start
         if self.tune == "scut":
-            thresholds = tuned(self.gold, scores, "scut", self.repair, self.start)
-        right, found = pair(self.gold, self.repair(scores > thresholds))
+            thresholds = tuned(self.gold, scores, "scut", self.repair, self.start, self.seen)
+        right, found = pair(self.gold, self.repair((scores > thresholds) & self.seen))
         by_label = label_counts(right, found)
         return {
             "example_f1": example_from_counts(document_counts(right, found)).f1,
@@ -64,9 +65,7 @@ class Judge:
     def _at_best(self, scores: NDArray[Any]) -> dict[str, float]:
         # scutfbr trains fifteen further models: an epoch is judged by one threshold for what chooses epochs
         metric = self.tune if self.tune != "scutfbr" else self.select if self.select in F1S else "mean"
-        repaired = self.repair(scores)
-        tried = candidates(self.gold, repaired, self.start)
-        curves = f1_curves(self.gold, repaired, tried)
+        _, curves = tried_out(self.gold, scores, self.repair, self.start, self.seen)
         best = int(np.argmax(curve_of(curves, str(metric))))
         return {name: float(curve[best]) for name, curve in curves.items()}
 

@@ -48,7 +48,8 @@ SHARED: dict[str, Any] = {
     "features": ("mlp", {}),
     "texts": ("tfidf", {}),
 }
-"""What a preset need not say. `features` and `texts` are the encoders of such documents, with their options."""
+"""What a preset need not say. `features` and `texts` are the encoders of such documents, with their options; a preset
+that is made for features alone has None for `texts`."""
 _ABOUT_ANSWERS = ("taxonomy", "encoder", "encoder_options", "output", "progress")  # no part of a run's identity
 
 
@@ -61,7 +62,7 @@ class NeuralBaseline(Baseline):
         The labels.
     encoder, encoder_options
         The name of an encoder with its settings, or an encoder; `rows` are feature rows without any layer. None takes
-        the preset's, to whose settings the options are added.
+        the preset's. To the settings of the preset's encoder, taken or named, the options are added.
     epochs, batch_size, learning_rate, weight_decay, clip, patience
         The course of training. None takes the preset's: see `PRESETS`, and `SHARED` for what a preset does not say.
         `patience` is after how many epochs without a better one training ends, `clip` the most that the norm of a
@@ -134,8 +135,11 @@ class NeuralBaseline(Baseline):
         (3, 32)
         """
         own = getattr(self, name)
-        found = {**SHARED, **self.PRESETS[self.preset]}[name] if own is None else own
+        found = self._preset_has(name) if own is None else own
         return found.item() if isinstance(found, np.generic) else found
+
+    def _preset_has(self, name: str) -> Any:
+        return {**SHARED, **self.PRESETS[self.preset]}[name]
 
     def check(self) -> Self:
         """Raise an error where a parameter has a value it cannot have."""
@@ -169,12 +173,21 @@ class NeuralBaseline(Baseline):
             raise faults[0]
 
     def _encoder(self, documents: str) -> Encoder:
-        """The encoder for `features` or `texts`, not fitted."""
+        """The encoder for `features` or `texts`, not fitted: the preset's, unless another is asked for."""
         options = dict(self.encoder_options or {})
-        if self.encoder is not None:
+        found: tuple[str | None, dict[str, Any]] = self._preset_has(documents) or (None, {})
+        name, usual = found
+        if self.encoder is not None and self.encoder != name:
             return made(self.encoder, options)
-        name, usual = {**SHARED, **self.PRESETS[self.preset]}[documents]
+        if name is None:
+            raise self._for_features()
         return made(name, {**usual, **options})
+
+    def _for_features(self) -> SettingError:
+        return SettingError(
+            f"preset={self.preset!r} of {self.kind} is made for features, but these documents are texts; take "
+            "preset='default', and give beside it what you want of the other, such as epochs or learning_rate"
+        )
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
@@ -213,6 +226,12 @@ class NeuralBaseline(Baseline):
             self._learn_anew(Examples.join([train, held_out]))
         return self
 
+    def _documents(self, X: Any, y: Any, valid: Any) -> tuple[Examples, Examples]:  # noqa: N803
+        train, held_out = super()._documents(X, y, valid)
+        if train.features is None and self._preset_has("texts") is None:
+            raise self._for_features()
+        return train, held_out
+
     @property
     def _refitted(self) -> bool:
         return bool(self.setting("refit"))
@@ -249,7 +268,7 @@ class NeuralBaseline(Baseline):
         def loss(rows: NDArray[np.int64]) -> Tensor:
             return network.head.loss(network(prepared.batch(rows)), _dense(train, rows))
 
-        judge = self._judge(valid)
+        judge = self._judge(train, valid)
 
         def judged() -> dict[str, float]:
             return judge(*self._validated(network, held_out, valid))
@@ -283,13 +302,14 @@ class NeuralBaseline(Baseline):
         names = ("epochs", "batch_size", "learning_rate", "weight_decay", "clip", "patience")
         return Course(**{name: self.setting(name) for name in names}, seed=int(self.seed))
 
-    def _judge(self, valid: Examples) -> Judge:
+    def _judge(self, train: Examples, valid: Examples) -> Judge:
         return Judge(
             gold=valid.labels,
-            tune=self.tune,
+            tune=self._tuning,
             select=self.setting("select"),
             start=0.5 if self.threshold is None else float(self.threshold),
             repair=self._repaired,
+            seen=np.asarray(train.labels.sum(0)).ravel() > 0,
         )
 
     def _identity(self, network: Network, train: Examples, valid: Examples) -> dict[str, Any]:

@@ -26,7 +26,7 @@ Values = Callable[[NDArray[Any]], NDArray[Any]]
 Numbers = NDArray[np.float64]
 
 
-def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Values, start: float) -> Numbers:
+def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Values, start: float, seen: NDArray[np.bool_]) -> Numbers:
     """(L,) the thresholds that are best on these documents.
 
     Parameters
@@ -38,20 +38,33 @@ def tuned(gold: Any, scores: NDArray[Any], tune: str, repair: Values, start: flo
     repair
         What is done to scores so that, above any threshold, they are the repaired sets.
     start
-        The threshold of a label that no validation document has, with `scut`, unless a score is above it.
+        The threshold of a label that no training or no validation document has, with `scut`, unless a score is above
+        it: there is nothing to find one by.
+    seen
+        (L,) whether a training document has a label; the others are never given.
     """
     if tune == "scut":
         found, _ = best_thresholds(gold.toarray() > 0, scores)
         never = np.maximum(start, scores.max(0)) if len(scores) else np.full(scores.shape[1], start)
-        return np.where(np.asarray(gold.sum(0)).ravel() > 0, found, never)
-    repaired = repair(scores)
-    tried = candidates(gold, repaired, start)
-    values = np.array(curve_of(f1_curves(gold, repaired, tried), tune))
+        return np.where(seen & (np.asarray(gold.sum(0)).ravel() > 0), found, never)
+    tried, curves = tried_out(gold, scores, repair, start, seen)
+    values = np.array(curve_of(curves, tune))
     first = int(values.argmax())
     worse = np.flatnonzero(values[first:] < values[first])
     last = first + (int(worse[0]) if len(worse) else len(values) - first) - 1
     # Of neighbours that are equally good the middle one: the lowest would give labels away, the highest hold them back.
     return np.full(scores.shape[1], tried[(first + last) // 2])
+
+
+def tried_out(
+    gold: Any, scores: NDArray[Any], repair: Values, start: float, seen: NDArray[np.bool_]
+) -> tuple[Numbers, dict[str, Numbers]]:
+    """(T,) thresholds for all labels, ascending, and for each metric its value at each; arguments as of `tuned`."""
+    repaired = repair(scores)
+    tried = candidates(gold, repaired, start)
+    if not seen.all():
+        repaired = repair(np.where(seen, scores, -np.inf))
+    return tried, f1_curves(gold, repaired, tried)
 
 
 def candidates(gold: Any, scores: NDArray[Any], start: float) -> Numbers:
@@ -207,4 +220,14 @@ def score_sets(gold: Any, found: NDArray[np.bool_], metric: str) -> float:
     return float(np.nan_to_num(single(scores, metric)))
 
 
-__all__ = ["TUNES", "best_thresholds", "candidates", "curve_of", "f1_curves", "score_sets", "scutfbr", "tuned"]
+__all__ = [
+    "TUNES",
+    "best_thresholds",
+    "candidates",
+    "curve_of",
+    "f1_curves",
+    "score_sets",
+    "scutfbr",
+    "tried_out",
+    "tuned",
+]
