@@ -39,31 +39,42 @@ ABLATION = {  # method -> the row's name in the paper
 }
 BASELINES = {
     "flat": "Flat network, tuned",
+    "flat-refit": "Flat network, tuned, all documents",
     "flat-half": "Flat network of the paper, 0.5",
     "flat-scut": "Flat network, a threshold for each label",
     "conditional": "Conditional sigmoids, tuned",
     "conditional-adjusted": "Conditional sigmoids, adjusted logits, tuned",
     "c-hmcnn": "C-HMCNN, tuned",
+    "c-hmcnn-refit": "C-HMCNN, tuned, all documents",
     "c-hmcnn-paper": "C-HMCNN as its authors train it, tuned",
     "hmcn": "HMCN-F, sum first, 0.5",
     "hmcn-closed": "HMCN-F, sum first, 0.5, ancestors added",
     "hmcn-original": "HMCN-F, sigmoids first, 0.5",
     "hmcn-authors": "HMCN-F as its authors have it, 0.5",
+    "hmcn-authors-tuned": "HMCN-F as its authors have it, tuned",
+    "hmcn-authors-refit": "HMCN-F as its authors have it, tuned, all documents",
     "hmcn-tuned": "HMCN-F, sum first, tuned",
     "hmcn-r": "HMCN-R as its authors have it, 0.5",
+    "hmcn-r-tuned": "HMCN-R as its authors have it, tuned",
     "hr-dgcnn": "HR-DGCNN, tuned",
     "svm": "SVM, tuned",
+    "svm-refit": "SVM, tuned, all documents",
     "svm-zero": "SVM, margin above 0",
     "svm-scutfbr": "SVM, thresholds by SCutFBR",
+    "svm-scutfbr-refit": "SVM, thresholds by SCutFBR, all documents",
     "leaf-svm": "Leaf-SVM, tuned",
     "td-svm": "TD-SVM, tuned",
     "hsvm": "HSVM, tuned",
+    "hsvm-refit": "HSVM, tuned, all documents",
     "hr-svm": "HR-SVM, tuned",
+    "hr-svm-refit": "HR-SVM, tuned, all documents",
+    "hr-svm-squared": "HR-SVM with the loss of `svm`, tuned",
     "hr-svm-leaves": "HR-SVM as published, tuned",
     "hr-lr": "HR-LR, tuned",
     "clus-hmc": "Clus-HMC, one tree, tuned",
     "clus-hmc-ens": "Clus-HMC, 50 trees, tuned",
     "cssa": "CSSA, tuned",
+    "cssa-refit": "CSSA, tuned, all documents",
 }
 ENCODERS = {  # the base models of Figure 3; the paper's own are the first three
     "textcnn": "TextCNN",
@@ -106,12 +117,14 @@ NAMES = (
         "hilap-quick": "HiLAP, quick",
     }
     | {"hilap-flat-members": "Flat models of `hilap`, tuned"}
+    | {"hilap-start": "`hilap` before reinforcement"}
     | {method: name for method, name in ABLATION.items() if method != "hilap-paper"}
     | BASELINES
     | BASE_METHODS
 )
 # Walks that were reinforced.
 WHOLE = ("hilap", "hilap-minilm", "hilap-paper", "hilap-quick", "hilap-nosl", "hilap-noflat")
+PARTS = ("hilap-start",)  # HiLAP's own, not reinforced: neither the whole nor a rival
 
 
 def is_hilap(method: str) -> bool:
@@ -121,7 +134,7 @@ def is_hilap(method: str) -> bool:
 
 def is_rival(method: str) -> bool:
     """Whether it is another system: neither HiLAP nor one of the parts that its ablation leaves."""
-    return not is_hilap(method) and method not in ABLATION
+    return not is_hilap(method) and method not in ABLATION and method not in PARTS
 
 
 @dataclass(frozen=True)

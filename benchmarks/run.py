@@ -12,9 +12,10 @@ in `build/cache`, where vectors of texts are kept from run to run (what is kept 
 `--members FOLDER` takes the flat models of such a model, whose other settings may differ: the result is the same as
 without, in a fraction of the time; their share of the training time is added to that of the run.
 
-Two words in a file of settings say that a method shares what another one has trained; with `--models` it is trained
-once. `of = "textcnn-flat"`: the model is that method's, and what else is said changes how labels are read off it.
-`members_of = "textcnn-hilap"`: the settings are that method's with changes, the flat models the same.
+`like = "svm"` in a file of settings: they are that method's but for what else is said. Two more words say that a method
+shares what another one has trained; with `--models` it is trained once. `of = "textcnn-flat"`: the model is that
+method's, and what else is said changes how labels are read off it. `members_of = "textcnn-hilap"`: the settings are
+that method's with changes, the flat models the same.
 """
 
 from __future__ import annotations
@@ -57,8 +58,10 @@ else:
 
 DATA = Path(os.environ.get("HILAP_DATA", HERE.parent.parent / "shared" / "data"))
 CACHE = HERE.parent / "build" / "cache"
+RESULTS = HERE / "results"
 OPTIONS = ("encoder_options", "wide_vector_options")  # settings that may name places
 OURS = ("system", "members_of")  # words in a file of settings that are no settings of a classifier
+CLOCKS = ("seconds", "cpu_seconds")  # by the clock on the wall, and by the processor's
 NEEDED = ("fit", "predict", "predict_proba", "save", "load")  # what a class of one's own must have
 FROM = ("src", "benchmarks/run.py", "benchmarks/curves.py", "benchmarks/settings")  # what a result is made from
 NAMESPACES = ("GO0003674", "GO0005575", "GO0008150")  # every example of GO carries these three roots
@@ -78,6 +81,8 @@ def settings_of(method: str, name: str, changes: list[str]) -> dict[str, Any]:
     settings = {**tables.get("all", {}), **tables.get(name, {})}
     if "members_of" in settings:
         settings = {**settings_of(settings["members_of"], name, []), **settings}
+    if "like" in settings:
+        settings = {**settings_of(settings.pop("like"), name, []), **settings}
     for change in changes:
         key, _, value = change.partition("=")
         settings = _changed(settings, key.split("."), tomllib.loads(f"value = {value}")["value"])
@@ -295,8 +300,8 @@ def sources_of(settings: dict[str, Any], kind: Any) -> list[Path]:
     return sorted({Path(found).resolve() for found in (named, home) if found is not None})
 
 
-def lent(lender: Path, data: dict[str, str]) -> tuple[Any, float]:
-    """A model that lends its members, and the processor seconds that their training took."""
+def lent(lender: Path, data: dict[str, str]) -> tuple[Any, dict[str, float]]:
+    """A model that lends its members, and what of its training time, by either clock, was theirs."""
     from hilap import HiLAPClassifier
 
     if not lender.with_suffix(".json").is_file():
@@ -307,7 +312,7 @@ def lent(lender: Path, data: dict[str, str]) -> tuple[Any, float]:
     made = HiLAPClassifier.load(lender)
     seconds = [(record["phase"].startswith("flat"), record.get("seconds", 0.0)) for record in made.history_]
     share = sum(spent for flat, spent in seconds if flat) / max(1e-9, sum(spent for _, spent in seconds))
-    return made, share * float(note["training"]["cpu_seconds"])
+    return made, {clock: share * float(note["training"][clock]) for clock in CLOCKS}
 
 
 def trained_model(
@@ -333,18 +338,18 @@ def trained_model(
             return kind.load(model), {**known, "commit": kept.get("commit")}
     code, commit = code_hash(own), commit_of()  # of what is imported now, not of what is there when training has ended
     helps: dict[str, Any] = {}
-    before = 0.0
+    before = dict.fromkeys(CLOCKS, 0.0)
     if lender is not None:
         if "system" in settings:
             raise SystemExit(f"--members: {settings['system']} has no flat models of HiLAP's; leave it out")
         helps["members"], before = lent(lender, data)
-    began = time.perf_counter(), time.process_time()
+    began = {"seconds": time.perf_counter(), "cpu_seconds": time.process_time()}
     given = {key: value for key, value in located(settings, folder).items() if key not in OURS}
     made = kind(**given).fit(parts["train"], valid=parts["valid"], **helps)
-    spent = time.perf_counter() - began[0], time.process_time() - began[1]
+    ended = {"seconds": time.perf_counter(), "cpu_seconds": time.process_time()}
     packages = ("torch", "numpy", "scikit-learn")
     trained = {
-        "training": {"seconds": round(spent[0], 1), "cpu_seconds": round(spent[1] + before, 1)},
+        "training": {clock: round(ended[clock] - began[clock] + before[clock], 1) for clock in CLOCKS},
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
         "data": data,
@@ -461,11 +466,16 @@ def main() -> None:
     parser.add_argument("--test", action="store_true", help="look at the test split: once, at the end")
     parser.add_argument("--change", action="append", default=[], metavar="KEY=VALUE", help="a setting, as TOML")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder with the data sets")
-    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--models", type=Path, help="keep trained models here, and take them from here")
     parser.add_argument("--members", type=Path, help="models kept by an earlier run, that lend their flat models")
     parser.add_argument("--again", action="store_true", help="run it even where there is a result")
     chosen = parser.parse_args()
+    if chosen.change and chosen.test and chosen.out.resolve() == RESULTS:
+        raise SettingError(
+            f"--change with --test would write {', '.join(chosen.change)} where results of the settings as they are "
+            "belong; name another folder with --out, or write a file of settings for it"
+        )
     path = chosen.out / chosen.set / chosen.method / f"{chosen.seed}{'' if chosen.test else '.valid'}.json"
     if path.exists() and not chosen.again:
         return print(f"{path.relative_to(chosen.out)} is there already; --again runs it again")

@@ -538,18 +538,25 @@ def counted(queue: Path) -> dict[tuple[str, str], int]:
 
 
 TEXTS = ("arxiv", "trove", "medline")
-CERTAIN = {"svm", "svm-zero", "leaf-svm", "td-svm", "hsvm", "hr-svm", "hr-svm-leaves", "hr-lr", "clus-hmc"}
+CERTAIN = {"svm", "svm-zero", "leaf-svm", "td-svm", "hsvm", "hr-svm", "hr-svm-leaves", "hr-svm-squared", "hr-lr"}
+CERTAIN |= {"svm-refit", "hsvm-refit", "hr-svm-refit", "clus-hmc"}
 
 
 def test_the_committed_queue_is_the_planned_one():
-    features = {(name, method): 5 for name in ("funcat", "go") for method in ("hilap", *records.ABLATION)}
-    systems = {method: 1 if method in CERTAIN | {"cssa"} else 3 for method in records.BASELINES if method != "hr-dgcnn"}
-    systems["hilap-flat-members"] = 3
-    features |= {(name, method): seeds for name in ("funcat", "go") for method, seeds in systems.items()}
-    # The second is what its authors give for FunCat and GO, the third the paper's network for features.
-    not_on_texts = {"clus-hmc-ens", "c-hmcnn-paper", "flat-half"}
+    ours = dict.fromkeys(["hilap", "hilap-start", "hilap-flat-members"], 3)
+    # Ended before their goal on features, where a seed then counts; CSSA draws landmarks only from many documents.
+    unsure = {"hsvm", "hsvm-refit", "hr-svm", "hr-svm-leaves"}
+    on_features = {
+        method: 1 if method in (CERTAIN - unsure) | {"cssa", "cssa-refit"} else 3 for method in records.BASELINES
+    }
+    for method in ("hr-dgcnn", "c-hmcnn-refit", "svm-scutfbr-refit", "hr-svm-refit"):
+        del on_features[method]  # texts alone; c-hmcnn-paper learns anew by itself; weak on features
+    on_features |= ours | dict.fromkeys(records.ABLATION, 3)
+    features = {(name, method): seeds for name in ("funcat", "go") for method, seeds in on_features.items()}
+    # What authors give for FunCat and GO, the paper's network for features, and what is strong on features alone.
+    not_on_texts = {"c-hmcnn-paper", "flat-half", "hmcn-authors-tuned", "hmcn-authors-refit", "hmcn-r-tuned"}
     read = {method: 1 if method in CERTAIN else 3 for method in records.BASELINES if method not in not_on_texts}
-    read |= dict.fromkeys(["hilap", "hilap-flat-members", "hilap-minilm", *records.BASE_METHODS], 3)
+    read |= ours | dict.fromkeys(["hilap-minilm", *records.BASE_METHODS], 3)
     texts = {(name, method): seeds for name in TEXTS for method, seeds in read.items()}
     assert counted(suite.QUEUE) == features | texts | {("arxiv", method): 3 for method in records.ABLATION}
 
@@ -676,6 +683,39 @@ def test_a_method_with_members_of_another_is_what_it_would_be_alone(shared, tmp_
     (tmp_path / "models" / "tiny" / "walk-flat" / "0.json").unlink()
     assert shared("walk-flat", tmp_path / "models")["test"] == flat["test"]
     assert asked == [tmp_path / "models" / "tiny" / "walk" / "0"]  # and it was lent, not trained
+
+
+def test_settings_like_those_of_another_method_differ_in_what_they_say(monkeypatch, tmp_path):
+    monkeypatch.setattr(run, "HERE", tmp_path)
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings" / "one.toml").write_text('[all]\nsystem = "svm"\nstrength = 0.5\n[go]\nstrength = 2\n')
+    (tmp_path / "settings" / "two.toml").write_text('[all]\nlike = "one"\nrefit = true\n[go]\ntune = "mean"\n')
+    assert run.settings_of("two", "trove", []) == {"system": "svm", "strength": 0.5, "refit": True}
+    assert run.settings_of("two", "go", []) == {"system": "svm", "strength": 2, "refit": True, "tune": "mean"}
+
+
+def test_the_time_of_lent_members_is_added_by_both_clocks(shared, tmp_path, monkeypatch):
+    shared("walk", tmp_path / "models")
+    before = run.lent
+    monkeypatch.setattr(
+        run, "lent", lambda lender, data: (before(lender, data)[0], {"seconds": 1000.0, "cpu_seconds": 2000.0})
+    )
+    spent = shared("walk-flat", tmp_path / "models")["training"]
+    assert 1000 <= spent["seconds"] < 1100  # to a tenth
+    assert 2000 <= spent["cpu_seconds"] < 2100
+
+
+def test_a_test_result_of_changed_settings_cannot_stand_where_those_of_the_settings_do(monkeypatch, tmp_path):
+    words = ["run.py", "--set", "tiny", "--method", "svm", "--test", "--change", "strength=3"]
+    monkeypatch.setattr(
+        run, "run", lambda *_, **__: {"test": dict.fromkeys(("micro_f1", "macro_f1", "example_f1"), 0.5)}
+    )
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SettingError, match=r"--change with --test would write strength=3 where .*; name another"):
+        run.main()
+    monkeypatch.setattr(sys, "argv", [*words, "--out", str(tmp_path)])
+    run.main()
+    assert (tmp_path / "tiny" / "svm" / "0.json").is_file()
 
 
 def test_members_that_are_asked_for_and_not_there_are_an_error_not_trained_anew(shared, tmp_path):

@@ -307,3 +307,26 @@ def test_sparse_and_dense_features_are_the_same_documents(name):
     assert np.array_equal(dense.predict_proba(X), dense.predict_proba(sparse.csr_matrix(X)))
     np.testing.assert_allclose(dense.predict_proba(X), thin.predict_proba(X), atol=1e-6)
     assert X.shape[1] == N_FEATURES
+
+
+# -- learning anew from all documents -------------------------------------------------------------------------------
+
+
+def test_refit_learns_from_all_documents_and_keeps_thresholds_and_what_validation_said(name, kind, tmp_path):
+    train, valid = documents(kind, n=60), documents(kind, n=30, seed=7)
+    both = np.concatenate([train[0], valid[0]]), [*train[1], *valid[1]]
+    make = MAKERS[name]
+    plain = make(TAXONOMIES[kind], tune="mean").fit(*train, valid=valid)
+    anew = make(TAXONOMIES[kind], tune="mean", refit=True).fit(*train, valid=valid)
+    by_hand = make(TAXONOMIES[kind], tune="mean").fit(*both, valid=valid)
+    anew.save(tmp_path)
+    for made in (anew, type(anew).load(tmp_path)):
+        tensors, expected, before = (one._stored()[0] for one in (made, by_hand, plain))
+        assert all(torch.equal(tensors[key], expected[key]) for key in expected)
+        assert not torch.equal(tensors["linear.values"], before["linear.values"])
+        assert np.array_equal(made.thresholds_, plain.thresholds_)
+        assert (made.sigmoid_.slope, made.sigmoid_.intercept) == (plain.sigmoid_.slope, plain.sigmoid_.intercept)
+        assert [record["epoch"] for record in made.history_] == [record["epoch"] for record in plain.history_]
+        assert made.validation_.to_json(per_label=True) == plain.validation_.to_json(per_label=True)
+        assert (plain.n_documents_, made.n_documents_) == (60, 90)
+        assert np.array_equal(made.label_counts_, by_hand.label_counts_)

@@ -722,7 +722,7 @@ def test_the_max_constraint_holds_on_the_gene_ontology(data_folder):
         np.testing.assert_array_equal(found[:, label], values[:, members].max(1))
 
 
-@pytest.mark.parametrize("method", ["c-hmcnn", "hmcn-r"])
+@pytest.mark.parametrize("method", ["c-hmcnn", "hmcn-r", "flat", "conditional"])
 def test_refit_trains_on_all_documents_for_as_many_epochs_as_were_best_and_keeps_thresholds(method):
     train, valid = documents(n=60), documents(n=30, seed=7)
     options = {"tune": "mean", "epochs": 4, "select": "au_prc"}
@@ -735,7 +735,7 @@ def test_refit_trains_on_all_documents_for_as_many_epochs_as_were_best_and_keeps
     assert kept(by_hand)["epoch"] == kept(plain)["epoch"]  # its loss falls to the end
     same_weights(anew, by_hand)
     assert np.isnan(both[0]).any()  # and their means are those of all documents
-    with pytest.raises(SettingError, match="refit must be true or false, got 3"):
+    with pytest.raises(SettingError, match="refit must be True or False, got 3"):
         make_one(method, refit=3).check()
 
 

@@ -225,6 +225,24 @@ def test_the_ridge_with_the_best_area_on_validation_documents_is_chosen():
     assert not np.array_equal(made.predict_proba(rows), fitted(CSSA, ridge=0.01).predict_proba(rows))
 
 
+def test_refit_regresses_on_all_documents_with_the_chosen_ridge_and_keeps_the_threshold_and_the_size():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(300, 6)).astype(np.float32)
+    labels = [[leaf for k, leaf in enumerate("dcf") if row[k] + 2 * rng.normal() > 1] for row in rows]
+    train, valid = (rows[:200], labels[:200]), (rows[200:], labels[200:])
+    for changes in ({}, {"labels": "tuned"}):
+        plain = CSSA(TREE, **changes).fit(*train, valid=valid)
+        anew = CSSA(TREE, refit=True, **changes).fit(*train, valid=valid)
+        chosen = max(plain.history_, key=lambda record: record["select"])["ridge"]
+        assert chosen not in (RIDGES[0], RIDGES[-1])  # so that another would have been possible on either side
+        direct = CSSA(TREE, ridge=chosen, **changes).fit(rows, labels, valid=valid)
+        assert np.array_equal(anew.predict_proba(rows), direct.predict_proba(rows))
+        assert not np.array_equal(anew.predict_proba(rows), plain.predict_proba(rows))
+        assert np.array_equal(anew.thresholds_, plain.thresholds_)
+        assert (anew.size_, anew.history_) == (plain.size_, plain.history_)
+        assert (plain.n_documents_, anew.n_documents_) == (200, 300)
+
+
 @pytest.mark.parametrize(("method", "tune"), [*((ClusHMC, tune) for tune in TUNES), (CSSA, None), (CSSA, "mean")])
 def test_a_label_that_no_training_document_has_is_given_at_no_threshold(method, tune, tmp_path):
     rows, labels = documents(n=60)

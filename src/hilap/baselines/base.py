@@ -72,6 +72,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     threshold: float | None
     tune: str | None
     repair: str | None
+    refit: bool | None
     validation_share: float
     seed: int
     output: str
@@ -117,6 +118,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"threshold={self.threshold!r} would be overwritten: tune={self.tune!r} chooses it on validation "
                 "documents; leave it out, or set tune=None"
             )
+        require(self.refit is None or isinstance(self.refit, bool), "refit", "True or False", self.refit)
         share = self.validation_share
         require(_is_number(share) and 0.001 <= share <= 0.9, "validation_share", "a number from 0.001 to 0.9", share)
         seed = isinstance(self.seed, (int, np.integer)) and not isinstance(self.seed, bool) and self.seed >= 0
@@ -135,7 +137,8 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             As in `HiLAPClassifier.fit`.
         valid
             Validation documents, as `(X, y)` or as `Examples`; they choose thresholds. Without them a share of the
-            training documents is held out.
+            training documents is held out. With `refit` they are learned from in the end, and `validation_` tells how
+            well the model did on them before.
         """
         train, held_out = self._documents(X, y, valid)
         self.taxonomy_ = train.taxonomy
@@ -162,6 +165,20 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self.validation_: Report = report(
             held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False
         )
+        if self._refits:
+            everyone, history = Examples.join([train, held_out]), list(self.history_)
+            self._learn_anew(everyone, held_out)
+            self._count(everyone)
+            self.history_ = history
+
+    def _learn_anew(self, examples: Examples, held_out: Examples) -> None:
+        """Learn from training and validation documents together, as it was chosen that it learns.
+
+        Thresholds, the way to probabilities, `history_` and `validation_` stay those of the learning before: no
+        documents are left to judge by. Where `_learn` chooses something on validation documents, a subclass has its own
+        way, which keeps what was chosen.
+        """
+        self._learn(examples, held_out)
 
     def _thresholds(self, train: Examples, held_out: Examples, scores: NDArray[Any]) -> NDArray[np.float64]:
         """(L,) the threshold that was given, or what is best on documents that were not learned from."""
@@ -202,9 +219,9 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.asarray(self.label_counts_ > 0)
 
     @property
-    def _refitted(self) -> bool:
-        """Whether it was trained anew on validation documents too, after they had judged it."""
-        return False
+    def _refits(self) -> Any:
+        """Whether it learns anew from validation documents too, after they have judged it."""
+        return self.refit
 
     def _cross_scores(self, train: Examples, held_out: Examples) -> Callable[..., NDArray[Any]]:
         """(rows to learn from, rows to score) -> scores, by the same learner with the same settings."""
@@ -314,7 +331,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 history=self.history_,
                 validation=self.validation_,
                 explain=None if hasattr(self, "n_features_in_") else "TEXT",  # there is no walk, but words
-                refitted=self._refitted,
+                refitted=bool(self._refits),
             ),
             beside=("checkpoint.safetensors", "log.jsonl"),
         )

@@ -156,6 +156,7 @@ class CHMCNN(NeuralBaseline):
             clip=clip,
             patience=patience,
             select=select,
+            refit=refit,
             threshold=threshold,
             tune=tune,
             repair=repair,
@@ -165,7 +166,6 @@ class CHMCNN(NeuralBaseline):
             progress=progress,
         )
         self.preset = preset
-        self.refit = refit
 
     def check(self) -> Self:
         """Raise an error where a parameter has a value it cannot have."""

@@ -121,7 +121,6 @@ class ClusHMC(Baseline):
         if self.features not in ("all", "sqrt"):
             good = isinstance(self.features, float) and 0 < self.features <= 1
             require(good, "features", "'all', 'sqrt' or a share above 0 and up to 1.0", self.features)
-        require(isinstance(self.refit, bool), "refit", "True or False", self.refit)
         DocumentRows(self.row_options).check()
         return self
 
@@ -137,16 +136,8 @@ class ClusHMC(Baseline):
         self.significance_ = tried[int(np.argmax([record["select"] for record in self.history_]))]
         self.forest_ = _cut(grown, self.significance_)
 
-    def _choose(self, train: Examples, held_out: Examples) -> None:
-        super()._choose(train, held_out)
-        if self.refit:
-            examples = Examples.join([train, held_out])
-            self.forest_ = _cut(self._grown(examples, self.significance_), self.significance_)
-            self._count(examples)
-
-    @property
-    def _refitted(self) -> bool:
-        return self.refit
+    def _learn_anew(self, examples: Examples, held_out: Examples) -> None:
+        self.forest_ = _cut(self._grown(examples, self.significance_), self.significance_)
 
     def _grown(self, train: Examples, significance: float) -> list[GrownTree]:
         """Every tree, down to this significance; how rows are made is remembered."""

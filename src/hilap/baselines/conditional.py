@@ -101,6 +101,8 @@ class Conditional(NeuralBaseline):
         is: rare labels are given more often, and probabilities are none any more, so a threshold should be tuned.
     encoder, encoder_options, epochs, batch_size, learning_rate, weight_decay, clip, patience, select
         As of `NeuralBaseline`; None takes the default's.
+    refit
+        As of `NeuralBaseline`.
     threshold, tune
         The probability above which a label is given (None: 0.5), and what tunes it.
     repair
@@ -138,6 +140,7 @@ class Conditional(NeuralBaseline):
         clip: float | None = None,
         patience: int | None = None,
         select: str | None = None,
+        refit: bool | None = None,
         threshold: float | None = None,
         tune: str | None = None,
         repair: str = "drop",
@@ -157,6 +160,7 @@ class Conditional(NeuralBaseline):
             clip=clip,
             patience=patience,
             select=select,
+            refit=refit,
             threshold=threshold,
             tune=tune,
             repair=repair,

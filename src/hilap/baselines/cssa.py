@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -84,6 +84,7 @@ class CSSA(Baseline):
         row_options: Mapping[str, Any] | None = None,
         threshold: float | None = None,
         tune: str | None = AUTO,
+        refit: bool = False,
         validation_share: float = 0.1,
         seed: int = 0,
         output: str = "indicator",
@@ -99,6 +100,7 @@ class CSSA(Baseline):
         self.row_options = row_options
         self.threshold = threshold
         self.tune = tune
+        self.refit = refit
         self.validation_share = validation_share
         self.seed = seed
         self.output = output
@@ -133,25 +135,34 @@ class CSSA(Baseline):
 
     def _learn(self, train: Examples, valid: Examples) -> None:
         self._count(train)
+        made = self._regressed(train)
+        tried = RIDGES if self.ridge is None else (float(self.ridge),)
+        rows, areas = self.rows_.matrix(valid), []
+        with counting("ridges", len(tried), shown=self.progress) as advance:
+            for ridge in tried:  # one at a time, the best made again: each has a weight for every word and component
+                scores = made(ridge).scores(rows)
+                areas.append(float(np.nan_to_num(pooled_area(valid.labels, scores))))
+                advance()
+        self.dependency_ = made(tried[int(np.argmax(areas))])
+        self.history_ = [
+            {"phase": "ridge", "epoch": i + 1, "select": area, "ridge": ridge}
+            for i, (area, ridge) in enumerate(zip(areas, tried, strict=True))
+        ]
+        self.size_ = self._size(valid)
+
+    def _learn_anew(self, examples: Examples, held_out: Examples) -> None:
+        chosen = max(self.history_, key=lambda record: float(record["select"]))  # the first of equals, as before
+        self.dependency_ = self._regressed(examples)(chosen["ridge"])
+
+    def _regressed(self, train: Examples) -> Callable[[float], Dependency]:
+        """Ridge -> the regression of labels on these documents with it; how rows are made is remembered."""
         self.rows_ = DocumentRows(self.row_options).fit(train)
         rng = np.random.default_rng([int(self.seed), 43])
         rows = self.rows_.matrix(train)
         kernel = self._kernel(train, rows.shape[1])
         projection = Projection.fitted(train.labels, int(self.components), rng)
         regression = Regression.fitted(rows, projection(train.labels), kernel, int(self.landmarks), rng)
-        tried = RIDGES if self.ridge is None else (float(self.ridge),)
-        rows, areas = self.rows_.matrix(valid), []
-        with counting("ridges", len(tried), shown=self.progress) as advance:
-            for ridge in tried:  # one at a time, the best made again: each has a weight for every word and component
-                scores = Dependency.of(kernel, regression, ridge, projection).scores(rows)
-                areas.append(float(np.nan_to_num(pooled_area(valid.labels, scores))))
-                advance()
-        self.dependency_ = Dependency.of(kernel, regression, tried[int(np.argmax(areas))], projection)
-        self.history_ = [
-            {"phase": "ridge", "epoch": i + 1, "select": area, "ridge": ridge}
-            for i, (area, ridge) in enumerate(zip(areas, tried, strict=True))
-        ]
-        self.size_ = self._size(valid)
+        return lambda ridge: Dependency.of(kernel, regression, ridge, projection)
 
     def _kernel(self, train: Examples, n_features: int) -> Kernel:
         name = self.kernel or ("linear" if train.features is None else "rbf")

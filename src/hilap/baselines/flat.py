@@ -55,6 +55,8 @@ class Flat(NeuralBaseline):
         1,000 with dropout 0.7, the network of our C-HMCNN.
     encoder, encoder_options, epochs, batch_size, learning_rate, weight_decay, clip, patience, select
         As of `NeuralBaseline`; None takes the preset's.
+    refit
+        As of `NeuralBaseline`.
     threshold, tune, repair
         The probability above which a label is given (None: 0.5), what tunes it, and what is done to inconsistent sets.
     validation_share, seed, output, progress
@@ -97,6 +99,7 @@ class Flat(NeuralBaseline):
         clip: float | None = None,
         patience: int | None = None,
         select: str | None = None,
+        refit: bool | None = None,
         threshold: float | None = None,
         tune: str | None = None,
         repair: str | None = None,
@@ -116,6 +119,7 @@ class Flat(NeuralBaseline):
             clip=clip,
             patience=patience,
             select=select,
+            refit=refit,
             threshold=threshold,
             tune=tune,
             repair=repair,

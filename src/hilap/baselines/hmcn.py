@@ -326,6 +326,7 @@ class HMCN(NeuralBaseline):
             clip=clip,
             patience=patience,
             select=select,
+            refit=refit,
             threshold=threshold,
             tune=tune,
             repair=repair,
@@ -344,7 +345,6 @@ class HMCN(NeuralBaseline):
         self.beta = beta
         self.penalty = penalty
         self.rereads = rereads
-        self.refit = refit
 
     def check(self) -> Self:
         """Raise an error where a parameter has a value it cannot have."""

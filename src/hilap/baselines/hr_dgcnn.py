@@ -72,6 +72,8 @@ class HRDGCNN(NeuralBaseline):
         None takes the encoder `wordgraph`; any other is possible too.
     epochs, batch_size, learning_rate, weight_decay, clip, patience, select
         As of `NeuralBaseline`.
+    refit
+        As of `NeuralBaseline`.
     threshold, tune, repair
         The probability above which a label is given (None: 0.5), what tunes it, and what is done to inconsistent sets.
     validation_share, seed, output, progress
@@ -110,6 +112,7 @@ class HRDGCNN(NeuralBaseline):
         clip: float | None = None,
         patience: int | None = None,
         select: str | None = None,
+        refit: bool | None = None,
         threshold: float | None = None,
         tune: str | None = None,
         repair: str | None = None,
@@ -129,6 +132,7 @@ class HRDGCNN(NeuralBaseline):
             clip=clip,
             patience=patience,
             select=select,
+            refit=refit,
             threshold=threshold,
             tune=tune,
             repair=repair,

@@ -53,7 +53,7 @@ class HRSVM(LinearBaseline):
     threshold, tune, repair
         The margin above which a label is given (None: 0), what tunes it, and what is done to inconsistent sets; with
         `trained="leaves"` there are none.
-    validation_share, seed, jobs, output, progress
+    refit, validation_share, seed, jobs, output, progress
         As of `SVM`.
 
     Examples
@@ -81,6 +81,7 @@ class HRSVM(LinearBaseline):
         threshold: float | None = None,
         tune: str | None = None,
         repair: str | None = None,
+        refit: bool = False,
         validation_share: float = 0.1,
         seed: int = 0,
         jobs: int = -1,
@@ -98,6 +99,7 @@ class HRSVM(LinearBaseline):
         self.threshold = threshold
         self.tune = tune
         self.repair = repair
+        self.refit = refit
         self.validation_share = validation_share
         self.seed = seed
         self.jobs = jobs

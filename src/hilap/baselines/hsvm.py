@@ -52,7 +52,7 @@ class HSVM(LinearBaseline):
     threshold, tune
         What is taken from every margin before the best set is sought (None: 0), and what tunes it. With thresholds of
         labels' own (`scut`, `scutfbr`), labels that lack an ancestor are left out.
-    validation_share, seed, output, progress
+    refit, validation_share, seed, output, progress
         As of `SVM`.
 
     Examples
@@ -78,6 +78,7 @@ class HSVM(LinearBaseline):
         passes: int = 50,
         threshold: float | None = None,
         tune: str | None = None,
+        refit: bool = False,
         validation_share: float = 0.1,
         seed: int = 0,
         output: str = "indicator",
@@ -90,6 +91,7 @@ class HSVM(LinearBaseline):
         self.passes = passes
         self.threshold = threshold
         self.tune = tune
+        self.refit = refit
         self.validation_share = validation_share
         self.seed = seed
         self.output = output

@@ -30,7 +30,7 @@ class LeafSVM(LinearBaseline):
     threshold, tune
         The margin above which a leaf is given (None: 0), and what tunes it. Thresholds of inner labels' own (`scut`,
         `scutfbr`) are of no effect.
-    validation_share, seed, jobs, output, progress
+    refit, validation_share, seed, jobs, output, progress
         As of `SVM`.
 
     Examples
@@ -54,6 +54,7 @@ class LeafSVM(LinearBaseline):
         tolerance: float = 1e-4,
         threshold: float | None = None,
         tune: str | None = None,
+        refit: bool = False,
         validation_share: float = 0.1,
         seed: int = 0,
         jobs: int = -1,
@@ -66,6 +67,7 @@ class LeafSVM(LinearBaseline):
         self.tolerance = tolerance
         self.threshold = threshold
         self.tune = tune
+        self.refit = refit
         self.validation_share = validation_share
         self.seed = seed
         self.jobs = jobs

@@ -69,6 +69,9 @@ class NeuralBaseline(Baseline):
         gradient may be.
     select
         What chooses the epoch: one of `hilap.baselines.judging.SELECTS`, at the threshold the classifier will have.
+    refit
+        When epoch and thresholds are chosen, train anew, for as many epochs, on training and validation documents
+        together. Thresholds stay as they were chosen. None takes the preset's.
     threshold, tune, repair
         The probability above which a label is given (None: 0.5), what tunes it, and what is done to inconsistent sets.
     validation_share, seed, output, progress
@@ -78,7 +81,6 @@ class NeuralBaseline(Baseline):
     resumable: ClassVar[bool] = True
     PRESETS: ClassVar[dict[str, dict[str, Any]]] = {"default": {}}
     preset: str = "default"
-    refit: bool | None = None
 
     def __init__(
         self,
@@ -93,6 +95,7 @@ class NeuralBaseline(Baseline):
         clip: float | None = None,
         patience: int | None = None,
         select: str | None = None,
+        refit: bool | None = None,
         threshold: float | None = None,
         tune: str | None = None,
         repair: str | None = None,
@@ -111,6 +114,7 @@ class NeuralBaseline(Baseline):
         self.clip = clip
         self.patience = patience
         self.select = select
+        self.refit = refit
         self.threshold = threshold
         self.tune = tune
         self.repair = repair
@@ -154,7 +158,6 @@ class NeuralBaseline(Baseline):
         if self.setting("patience") is not None:
             check_count("patience", self.setting("patience"))
         check_choice("select", self.setting("select"), SELECTS)
-        require(isinstance(self.setting("refit"), bool), "refit", "true or false", self.setting("refit"))
         self._check_encoder()
         return self
 
@@ -222,8 +225,6 @@ class NeuralBaseline(Baseline):
         self._note_width(train)
         self._learn(train, held_out, checkpoint=checkpoint, resume=resume)
         self._choose(train, held_out)
-        if self.setting("refit"):
-            self._learn_anew(Examples.join([train, held_out]))
         return self
 
     def _documents(self, X: Any, y: Any, valid: Any) -> tuple[Examples, Examples]:  # noqa: N803
@@ -233,14 +234,11 @@ class NeuralBaseline(Baseline):
         return train, held_out
 
     @property
-    def _refitted(self) -> bool:
-        return bool(self.setting("refit"))
+    def _refits(self) -> Any:
+        return self.setting("refit")
 
-    def _learn_anew(self, examples: Examples) -> None:
-        """Train on all documents, for as many epochs as the best one on validation documents had behind it.
-
-        `history_`, thresholds and `validation_` stay those of the training before: no documents are left to judge by.
-        """
+    def _learn_anew(self, examples: Examples, held_out: Examples) -> None:
+        """Train on all documents, for as many epochs as the best one on validation documents had behind it."""
         best = max(self.history_, key=lambda record: (record["select"], -record["validation_loss"]))
         course = replace(self._course(), epochs=best["epoch"], patience=None)
         network = self._network(examples)
@@ -257,7 +255,6 @@ class NeuralBaseline(Baseline):
         with counting("epochs on all documents", course.epochs, shown=self.progress) as advance:
             learning.run(advance=advance)
         self.network_ = network.eval()
-        self._count(examples)
 
     def _learn(
         self, train: Examples, valid: Examples, *, checkpoint: str | Path | None = None, resume: bool = False

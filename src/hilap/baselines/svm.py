@@ -26,6 +26,9 @@ class SVM(LinearBaseline):
         When the solver stops (liblinear's).
     threshold, tune, repair
         The margin above which a label is given (None: 0), what tunes it, and what is done to inconsistent sets.
+    refit
+        When thresholds are chosen, learn anew from training and validation documents together. Thresholds stay as they
+        were chosen.
     validation_share, seed
         The share of the training documents that `fit` holds out where no validation documents are given; what parts
         them, and the order in which the solver takes documents.
@@ -55,6 +58,7 @@ class SVM(LinearBaseline):
         threshold: float | None = None,
         tune: str | None = None,
         repair: str | None = None,
+        refit: bool = False,
         validation_share: float = 0.1,
         seed: int = 0,
         jobs: int = -1,
@@ -68,6 +72,7 @@ class SVM(LinearBaseline):
         self.threshold = threshold
         self.tune = tune
         self.repair = repair
+        self.refit = refit
         self.validation_share = validation_share
         self.seed = seed
         self.jobs = jobs

@@ -34,7 +34,7 @@ class TopDownSVM(LinearBaseline):
         As of `SVM`.
     threshold, tune
         The margin above which a visited label is given (None: 0), and what tunes it.
-    validation_share, seed, jobs, output, progress
+    refit, validation_share, seed, jobs, output, progress
         As of `SVM`.
 
     Examples
@@ -58,6 +58,7 @@ class TopDownSVM(LinearBaseline):
         tolerance: float = 1e-4,
         threshold: float | None = None,
         tune: str | None = None,
+        refit: bool = False,
         validation_share: float = 0.1,
         seed: int = 0,
         jobs: int = -1,
@@ -70,6 +71,7 @@ class TopDownSVM(LinearBaseline):
         self.tolerance = tolerance
         self.threshold = threshold
         self.tune = tune
+        self.refit = refit
         self.validation_share = validation_share
         self.seed = seed
         self.jobs = jobs
