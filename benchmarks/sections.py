@@ -19,7 +19,7 @@ The same base model under each framework, as in the paper's Figure 3. *Flat*: on
 as in the paper and with one threshold for all labels chosen on validation documents (*tuned*). *HMCN* is HMCN-F in the
 paper's better order, tuned, its static features replaced by the base model. HiLAP-SL has the paper's policy. *HiLAP* is
 the recommended preset: a policy on three cross-fitted networks of this base model, whose average is the row *flat,
-HiLAP's nets*; so what the networks' number does and what the policy does can be told apart.
+HiLAP's nets*; so what the networks' number does and what the walk does, with its biases for labels, can be told apart.
 *HiLAP, the paper's policy* is trained on one network, word for word as in the paper. What they choose on validation
 documents (threshold, stop bias, epoch) is chosen for the same mean of the three scores. HiLAP's networks, also as
 *flat, HiLAP's nets*, learn from the validation documents too, each scored by the networks that have not seen it; the
