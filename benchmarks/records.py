@@ -124,7 +124,7 @@ def is_rival(method: str) -> bool:
     return not is_hilap(method) and method not in ABLATION
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # itself alone is equal to it, so that what is computed of it can be kept
 class Runs:
     """All seeds of one method on one set."""
 

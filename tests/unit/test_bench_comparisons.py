@@ -102,6 +102,29 @@ def test_p_agrees_with_drawing_documents_labels_and_seeds_one_by_one(metric, gol
     assert 0.02 < ours < 1  # a case in which something could differ
 
 
+@pytest.mark.parametrize("metric", ["micro_f1", "macro_f1", "example_f1"])
+def test_p_is_the_same_whichever_system_is_named_first(metric, gold, tmp_path):
+    for method, start in (("hilap", 0), ("svm", 9)):  # seeds differ, so that drawing them in another order shows
+        judged(tmp_path, "funcat", method, [noisy(gold, 0.05 + 0.1 * seed, start + seed) for seed in range(3)], gold)
+    there, back = runs_of(tmp_path), runs_of(tmp_path)  # read twice: nothing is kept from one to the other
+    p = certainty.p_value(there["hilap"], there["svm"], metric)
+    assert 0.02 < p < 1
+    assert certainty.p_value(back["svm"], back["hilap"], metric) == p
+
+
+def test_a_pair_is_drawn_once_and_anew_when_its_results_are_read_anew(gold, tmp_path, monkeypatch):
+    for method, wrong in (("hilap", 0.1), ("svm", 0.3)):
+        judged(tmp_path, "funcat", method, [noisy(gold, wrong, 0)], gold)
+    drawn, draws = [], certainty.draws
+    monkeypatch.setattr(certainty, "draws", lambda *given: drawn.append(given) or draws(*given))
+    one = runs_of(tmp_path)
+    before = [certainty.p_value(one[a], one[b], "micro_f1") for a, b in (("hilap", "svm"), ("svm", "hilap"))]
+    assert len(drawn) == 1
+    judged(tmp_path, "funcat", "svm", [noisy(gold, 0.1, 0)], gold)
+    two = runs_of(tmp_path)
+    assert certainty.p_value(two["hilap"], two["svm"], "micro_f1") == 1.0 != before[0] == before[1]
+
+
 def test_counts_give_the_scores_that_stand_in_the_table(gold, tmp_path):
     training = np.arange(12) % 3
     judged(tmp_path, "funcat", "hilap", [noisy(gold, 0.1, 0), noisy(gold, 0.3, 1)], gold, training=training)
