@@ -74,6 +74,11 @@ def comparisons(runs: Sequence[Runs], seed: int = 0) -> dict[str, Comparison]:
     return found
 
 
+def best_words(found: dict[str, Comparison]) -> list[str]:
+    """The sentence below a table: how sure its best figures are."""
+    return [f"Best in this table against the runner-up: {'; '.join(map(str, found.values()))}."] if found else []
+
+
 def marks_of(found: dict[str, Comparison]) -> dict[tuple[str, str], str]:
     """(method, metric) -> its mark."""
     return {(one.best.method, key): f" {one.sign}" for key, one in found.items() if one.sign}

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from cells import F1, HEADINGS, NONE, mean_of
-from certainty import LIMIT, Comparison, p_value, p_words
+from certainty import LIMIT, Comparison, best_words, p_value, p_words
 from records import SETS, Runs, is_hilap, is_rival
 
 from hilap.metrics.words import markdown_table
@@ -153,17 +153,13 @@ def _best(runs: Sequence[Runs], key: str) -> Runs | None:
     return max(runs, key=lambda one: mean_of(one, key) or 0.0, default=None)
 
 
-def set_words(
-    runs: Sequence[Runs], standings: Sequence[Standing | None], tested: Mapping[str, Comparison]
-) -> list[str]:
+def set_words(runs: Sequence[Runs], standings: Sequence[Standing | None], tested: dict[str, Comparison]) -> list[str]:
     """What a set says: where HiLAP is first and where not, how sure that is, and what it costs."""
     told = [str(one) for one in standings if one is not None and one.ahead is not None]
     if not told:
         return ["Reading: HiLAP and other systems are not both here yet, so nothing is claimed."]
     parts = [f"Reading: of {len(runs)} systems HiLAP is {'; '.join(told)}. {cost_words(runs, standings)}".rstrip()]
-    if tested:
-        parts.append(f"Best in this table against the runner-up: {'; '.join(map(str, tested.values()))}.")
-    return parts
+    return [*parts, *best_words(tested)]
 
 
 def cost_words(runs: Sequence[Runs], standings: Sequence[Standing | None]) -> str:
@@ -176,5 +172,7 @@ def cost_words(runs: Sequence[Runs], standings: Sequence[Standing | None]) -> st
         speed = one.values("prediction", "documents_per_cpu_second")
         if training and speed:
             note = " (vectors from a cache, their making not counted)" if one.cached else ""
-            told.append(f"`{method}` {fmean(training):,.0f} s, {fmean(speed):,.0f} documents/s{note}")
-    return f"Cost in processor time, training and prediction: {'; '.join(told)}." if told else ""
+            memory = one.values("peak_mb")
+            held = f", {fmean(memory):,.0f} MB" if memory else ""
+            told.append(f"`{method}` {fmean(training):,.0f} s, {fmean(speed):,.0f} documents/s{held}{note}")
+    return f"Cost in processor time, training and prediction, and in memory: {'; '.join(told)}." if told else ""

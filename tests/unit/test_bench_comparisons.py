@@ -175,6 +175,7 @@ def test_a_result_without_counts_is_not_tested(gold, tmp_path):
     write_result(tmp_path, "funcat", "svm", 0)
     page = table.page(tmp_path)
     assert "`hilap` over `svm` by" in page
+    page = page.partition("## The paper's systems")[0]  # Table 5 tells of its own best
     assert page.count("not tested") == 9  # three scores: in the first table, in the reading and of best and runner-up
     assert "**" in cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")["Micro-F1"]
     assert "‡" not in page.partition("## FunCat")[2]
@@ -217,6 +218,38 @@ def test_seeds_with_counts_of_different_lengths_are_refused(gold, tmp_path):
     path.write_text(json.dumps(record))
     with pytest.raises(HilapError, match=r"counts\.documents\.right has different lengths for different seeds"):
         table.page(tmp_path)
+
+
+MARKED = [  # heading of a table, a set, then its best, its runner-up and a better one that is not compared with them
+    ("Table 2: RCV1, played by arXiv abstracts", "arxiv", ("bowcnn-hilap", "svm", "minilm-flat")),
+    ("Table 5: Gene Ontology (cellcycle)", "go", ("cssa", "svm", "c-hmcnn")),
+    ("FunCat (cellcycle): ablation", "funcat", ("hilap-sl", "flat-only", "flat")),
+    ("PyPI descriptions (trove): base models", "trove", ("han-sl", "han-flat", "bowcnn-sl")),
+    ("HMCN's orders (the paper's Table 8)", "funcat", ("hmcn", "hmcn-original", "svm")),
+]
+
+
+@pytest.mark.parametrize(("heading", "name", "methods"), MARKED)
+def test_every_table_marks_its_best_against_its_own_runner_up(heading, name, methods, gold, tmp_path):
+    best, second, outside = methods
+    for method, wrong in ((best, 0.05), (second, 0.4), (outside, 0.0)):
+        judged(tmp_path, name, method, [noisy(gold, wrong, 0)], gold)
+
+    def cells():
+        rows = table.page(tmp_path).partition(f"# {heading}\n")[2].partition("\n#")[0].splitlines()
+        return {method: next(line for line in rows if f"(`{method}`)" in line) for method in (best, second)}
+
+    assert cells()[best].count("** ‡ |") == 3
+    assert "‡" not in cells()[second]
+    judged(tmp_path, name, second, [noisy(gold, 0.05, 0)], gold)  # the same answers
+    assert "‡" not in "".join(cells().values())
+    judged(tmp_path, name, second, [noisy(gold, 0.4, 0)], gold)
+    path = tmp_path / name / second / "0.json"
+    record = json.loads(path.read_text())
+    del record["counts"]
+    path.write_text(json.dumps(record))
+    assert cells()[best].count("**") == 6  # bold without a mark: it cannot be tested
+    assert "‡" not in cells()[best]
 
 
 # --- base models -----------------------------------------------------------------------------------------------------
@@ -310,9 +343,9 @@ def test_the_papers_own_set_needs_no_player(tmp_path):
 
 def test_every_row_of_the_papers_text_tables_has_a_system_of_ours():
     tables = PAPER["tables"]
-    for key in roles.TABLES:
-        assert set(tables[key]["rows"]) <= set(roles.SYSTEMS)
-    assert {method for mine in roles.SYSTEMS.values() for method in mine} <= set(records.NAMES)
+    for key, systems in roles.SYSTEMS.items():
+        assert set(tables[key]["rows"]) <= set(systems)
+        assert {method for mine in systems.values() for method in mine} <= set(records.NAMES)
 
 
 # --- HMCN ------------------------------------------------------------------------------------------------------------
@@ -322,12 +355,28 @@ def test_the_orders_of_hmcn_stand_beside_the_papers(tmp_path):
     for method, value in (("hmcn", 0.3), ("hmcn-original", 0.2), ("hmcn-tuned", 0.35)):
         write_result(tmp_path, "funcat", method, 0, test={"macro_f1": value})
     part = table.page(tmp_path).partition("## HMCN's orders (the paper's Table 8)")[2].partition("\n## ")[0]
-    ours = re.findall(r"\| FunCat \(cellcycle\) \| .*\(`([\w-]+)`\) \| 1 \| .* \| (\S+) \| .* \|", part)
-    assert ours == [("hmcn-original", "20.00"), ("hmcn", "30.00"), ("hmcn-tuned", "**35.00**")]
+    ours = re.findall(r"\| FunCat \(cellcycle\) \| .*\(`([\w-]+)`\) \| 1 \| \S+ \| (\S+) \| \S+ \| (.*) \|", part)
+    none = "– | – | – | –"  # the paper has no figures there
+    assert ours == [("hmcn-original", "20.00", none), ("hmcn", "30.00", none), ("hmcn-tuned", "**35.00**", none)]
     for name, place in (("RCV1", 0), ("Yelp", 3), ("NYT", 6)):
         for system, values in PAPER["tables"]["table_hmcn"]["rows"].items():
             three = " | ".join(map(str, values[place : place + 3]))
-            assert f"| {name} | *paper: {system}* | – | {three} |" in part
+            assert f"| {name} | – | – | – | – | – | {system}, {name} | {three} |" in part
+
+
+@pytest.mark.parametrize(
+    ("player", "name", "place"), [("arxiv", "RCV1", 0), ("medline", "Yelp", 3), ("trove", "NYT", 6)]
+)
+def test_the_papers_orders_stand_in_the_row_of_ours_that_has_them(player, name, place, tmp_path):
+    for method in ("hmcn", "hmcn-original", "hmcn-tuned"):
+        write_result(tmp_path, player, method, 0)
+    part = table.page(tmp_path).partition("## HMCN's orders (the paper's Table 8)")[2].partition("\n## ")[0]
+    printed = PAPER["tables"]["table_hmcn"]["rows"]
+    for method, row in (("hmcn-original", "HMCN (original)"), ("hmcn", "HMCN (ours)")):
+        line = next(line for line in part.splitlines() if f"(`{method}`)" in line)
+        assert line.endswith(f"| {row}, {name} | {' | '.join(map(str, printed[row][place : place + 3]))} |")
+        assert part.count(f"{row}, {name} |") == 1
+    assert next(line for line in part.splitlines() if "(`hmcn-tuned`)" in line).endswith("| – | – | – | – |")
 
 
 def test_without_hmcn_there_is_no_section_of_it(tmp_path):
