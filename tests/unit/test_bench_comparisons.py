@@ -465,8 +465,21 @@ def test_parts_of_the_ablation_are_no_rivals_that_hilap_could_be_first_against(t
     for method in ("hilap", "flat-only", "hilap-sl"):
         write_result(tmp_path, "funcat", method, 0)
     row = cells_of(table.page(tmp_path), "Where HiLAP is first", "FunCat (cellcycle)")
-    assert (row["Other systems"], row["EBF"]) == ("0", "nothing to compare with")
+    assert (row["Other rows"], row["EBF"]) == ("0", "nothing to compare with")
     assert records.is_rival("svm")
+
+
+def test_rows_are_counted_by_whose_they_are(tmp_path):
+    others = ("svm", "svm-zero", "flat", "bowcnn-flat", "bowcnn-flat-half")
+    forms = ("hilap", "hilap-paper", "bowcnn-hilap", "bowcnn-paper", "flat-only", "hilap-sl")
+    for method in (*others, *forms, "bowcnn-sl", "bowcnn-flat-members", "hilap-flat-members"):
+        write_result(tmp_path, "trove", method, 0)
+    page = table.page(tmp_path)
+    told = (
+        "of 14 rows on this set (5 settings of other systems, 9 forms and parts of HiLAP, 3 of them among the others)"
+    )
+    assert told in page
+    assert cells_of(page, "Where HiLAP is first", "PyPI descriptions (trove)")["Other rows"] == "8"
 
 
 def test_the_opponents_to_beat_are_counted_too(tmp_path):

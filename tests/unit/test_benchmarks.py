@@ -168,6 +168,16 @@ def test_the_committed_page_is_what_the_committed_results_give():
     )
 
 
+def test_every_committed_result_has_the_settings_of_today():
+    runs = [one for mine in records.read_results(BENCH / "results").values() for one in mine]
+    assert len(runs) > 100
+    old = []
+    for one in runs:
+        today = json.loads(json.dumps(run.settings_of(one.method, one.name, [])))
+        old += [f"{one.name}/{one.method}" for record in one.records if record["settings"] != today]
+    assert not old, f"run them again with --again, or take the settings back: {', '.join(sorted(set(old)))}"
+
+
 def test_the_readme_shows_what_the_committed_results_give():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert table.readme(text, table.short_table()) == text, "README.md is out of date: run python benchmarks/table.py"
@@ -179,12 +189,28 @@ def test_the_readme_table_has_means_over_seeds_and_the_best_opponents(tmp_path):
     write_result(tmp_path, "go", "svm", 0, test={"micro_f1": 0.4, "macro_f1": 0.09, "example_f1": 0.31})
     write_result(tmp_path, "trove", "hilap", 0, test={"micro_f1": 0.6, "macro_f1": 0.3, "example_f1": 0.57})
     made = table.short_table(tmp_path)
-    assert "| FunCat (cellcycle) | 31.0 / 9.0 / 31.0 (2) | 30.6 / 9.7 / 30.2 | 26.5 / 7.5 / 27.4 |" in made
-    assert "| PyPI descriptions (trove) | 60.0 / 30.0 / 57.0 (1) | 57.2 / 24.2 / 54.5 | – |" in made
+    assert "| FunCat (cellcycle) | 31.0 / 9.0 / 31.0 (2) | – | 30.6 / 9.7 / 30.2 | 26.5 / 7.5 / 27.4 |" in made
+    assert "| PyPI descriptions (trove) | 60.0 / 30.0 / 57.0 (1) | – | 57.2 / 24.2 / 54.5 | – |" in made
     assert "Ontology" not in made  # HiLAP was not run there
     assert "hilap-minilm" not in made
     with pytest.raises(HilapError, match="the marks around the table of results are missing"):
         table.readme("no marks", made)
+
+
+def test_the_readme_table_has_the_best_other_system_by_each_score(tmp_path):
+    scores = {
+        "hilap": (0.5, 0.5, 0.5),
+        "svm": (0.6, 0.2, 0.3),
+        "bowcnn-flat": (0.4, 0.7, 0.2),
+        "flat-only": (0.9, 0.9, 0.9),
+    }
+    for method, three in scores.items():
+        test = dict(zip(("micro_f1", "macro_f1", "example_f1"), three, strict=True))
+        write_result(tmp_path, "trove", method, 0, test=test)
+    made = table.short_table(tmp_path)
+    assert "| 50.0 / 50.0 / 50.0 (1) | 60.0 / 70.0 / 30.0 (`svm` / `bowcnn-flat` / `svm`) |" in made
+    (tmp_path / "trove" / "bowcnn-flat" / "0.json").unlink()
+    assert "| 60.0 / 20.0 / 30.0 (`svm`) |" in table.short_table(tmp_path)
 
 
 def test_without_results_the_page_says_so_and_claims_nothing(tmp_path):
