@@ -46,11 +46,16 @@ class Comparison:
     @property
     def sign(self) -> str:
         """What stands behind the best figure."""
-        return next((sign for limit, sign in SIGNS if self.p is not None and self.p < limit), "")
+        return sign_of(self.p)
 
     def __str__(self) -> str:
         between = f"`{self.best.method}` over `{self.second.method}` by {self.gap:.2f}"
         return f"{HEADINGS[self.metric]} {between}, {p_words(self.p)}"
+
+
+def sign_of(p: float | None) -> str:
+    """The mark of a p; none where it is large or not known."""
+    return next((sign for limit, sign in SIGNS if p is not None and p < limit), "")
 
 
 def p_words(p: float | None) -> str:

@@ -12,7 +12,6 @@ from records import SETS, Runs
 from hilap.metrics.words import markdown_table
 
 ROLES = {"rcv1": "arxiv", "nyt": "trove", "yelp": "medline"}  # the paper's set -> who plays it where it is not at hand
-PLAYED = {player: name for name, player in ROLES.items()}
 TABLES, FEATURES = ("table_rcv1", "table_yelp"), ("table_fungo",)
 TEXTS = {  # the paper's row -> ours: first as the paper has it, then as we would have it
     "Leaf-SVM": ("leaf-svm",),

@@ -87,14 +87,14 @@ def area_cell(one: Runs | None, key: str) -> str:
 
 
 def base_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:
-    """Figure 3 as tables: each base model under each framework, set by set, then what HiLAP gains."""
+    """Figure 3 as tables: each base model under each framework, set by set, then what HiLAP gains, and its reading."""
     found = {name: bases_of(runs) for name, runs in pages.items() if any(one.method in BASE_METHODS for one in runs)}
     if not found:
         return []
     parts = ["## Base models (the paper's Figure 3)", BASE_WORDS]
     for name, bases in found.items():
         parts += [f"### {SETS.get(name, name)}: base models", base_table(bases)]
-    return [*parts, "### What HiLAP gains on the same base model", gains_table(found, paper)]
+    return [*parts, "### What HiLAP gains on the same base model", gains_table(found, paper), *base_words(found)]
 
 
 def bases_of(runs: Sequence[Runs]) -> dict[str, Found]:
@@ -159,6 +159,23 @@ def best_cells(bases: Sequence[Found], rivals: Sequence[str], ours: str) -> str:
                 cells += 1
                 best += round(reached, 2) > round(max(others), 2)  # as good is not best
     return f"{best} of {cells}" if cells else NONE
+
+
+def base_words(found: Mapping[str, Mapping[str, Found]]) -> list[str]:
+    """In how many cells (set, base model, score) HiLAP is above each framework: the preset, and the paper's policy."""
+    every = [mine for bases in found.values() for mine in bases.values()]
+    told = []
+    for ours, name in (("hilap", "HiLAP, the recommended preset,"), ("paper", "The paper's policy")):
+        rivals = [one for one in FRAMEWORKS if one not in ("hilap", "paper")]
+        pairs = {rival: best_cells(every, (rival,), ours) for rival in rivals}
+        cells = [f"{FRAMEWORKS[rival]}: {told}" for rival, told in pairs.items() if " of " in told]
+        if cells:
+            told.append(
+                f"{name} is above {'; '.join(cells)}. It is above all of them in {best_cells(every, rivals, ours)}."
+            )
+        elif ours == "paper":
+            told.append("The paper's policy was not run on a base model that another framework has.")
+    return [f"Reading, in cells of set, base model and score: {' '.join(told)}"] if told else []
 
 
 def hmcn_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from cells import F1, HEADINGS, NONE, figure, mean_of, percent, score_cells, spread  # also finds hilap in src/
 from certainty import best_words, comparisons, marks_of
+from findings import ablation_words, groups_section, inconsistency_words
 from reading import Standing, reading_section, set_words, standings_of, to_beat
 from records import ABLATION, BASE_METHODS, HERE, NAMES, SETS, Runs, rank, read_object, read_results
 from roles import gene_section, place_of, player_of, role_section
@@ -147,6 +148,7 @@ def ablation_section(pages: dict[str, list[Runs]], paper: dict[str, Any]) -> lis
             rows.append([f"{row} (`{one.method}`)", str(len(one.records)), *cells, *theirs])
         headings = ["Variant", "Seeds", *HEADINGS.values(), *(f"*paper, RCV1: {word}*" for word in HEADINGS.values())]
         parts += [f"### {SETS.get(name, name)}: ablation", markdown_table(headings, rows), *best_words(tested)]
+        parts += ablation_words(runs, paper)
     return [f"## Ablation (the paper's Table {table['number']})", *parts] if parts else []
 
 
@@ -171,7 +173,7 @@ def inconsistency_section(pages: dict[str, list[Runs]], paper: dict[str, Any]) -
     told = "*paper, RCV1*" if player == "rcv1" else f"*paper, RCV1 (played by {SETS[player]})*"
     headings = ["System", *(SETS.get(name, name) for name in pages), told]
     parts = [f"## Inconsistent documents, % (the paper's Table {table['number']})", INCONSISTENT]
-    return [*parts, markdown_table(headings, rows)]
+    return [*parts, markdown_table(headings, rows), *inconsistency_words(pages, methods)]
 
 
 def opponents_section(names: Iterable[str], paper: dict[str, Any]) -> list[str]:
@@ -305,6 +307,7 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
     parts += role_section(pages, figures) + gene_section(pages, figures)
     parts += base_section(pages, figures) + ablation_section(pages, figures)
     parts += inconsistency_section(pages, figures) + hmcn_section(pages, figures) + areas_section(pages, figures)
+    parts += groups_section(pages)
     if results == RESULTS:  # the figures beside the page are those of the committed results
         parts += figures_section(PAGE.parent / "figures")
     parts += opponents_section(pages, figures)

@@ -17,6 +17,8 @@ from hilap.metrics import example, macro, micro
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import certainty
+import findings
+import plotting
 import reading
 import records
 import roles
@@ -382,6 +384,87 @@ def test_the_papers_orders_stand_in_the_row_of_ours_that_has_them(player, name, 
 def test_without_hmcn_there_is_no_section_of_it(tmp_path):
     write_result(tmp_path, "funcat", "hilap", 0)
     assert sections.hmcn_section(records.read_results(tmp_path), PAPER) == []
+
+
+# --- what is said of Tables 6 and 7 and of Figures 3 and 4 -----------------------------------------------------------
+
+
+def three(micro_f1, macro_f1, example_f1):
+    return {"micro_f1": micro_f1, "macro_f1": macro_f1, "example_f1": example_f1}
+
+
+def test_the_ablation_says_which_steps_help_and_where_the_paper_has_it_otherwise(tmp_path):
+    for method, scores in {
+        "hilap-paper": (0.5, 0.1, 0.4),
+        "hilap-sl": (0.4, 0.3, 0.3),
+        "hilap-sl-noflat": (0.45, 0.35, 0.35),
+        "hilap-noflat": (0.45, 0.05, 0.3),
+        "flat": (0.6, 0.2, 0.3),
+    }.items():
+        write_result(tmp_path, "funcat", method, 0, test=three(*scores))
+    (told,) = findings.ablation_words(records.read_results(tmp_path)["funcat"], PAPER)
+    assert "Best by Micro-F1: `hilap-paper`; Macro-F1: `hilap-sl-noflat`; EBF: `hilap-paper`." in told
+    assert (
+        "Reinforcement (`hilap-paper` over `hilap-sl`) helps by some scores: Micro-F1 +10.00, Macro-F1 -20.00, "
+        "EBF +10.00 (not tested); contrary to the paper by Macro-F1." in told
+    )
+    assert "(`hilap-sl` over `hilap-sl-noflat`) does not help: " in told
+    assert "contrary to the paper by Micro-F1, Macro-F1, EBF." in told
+    assert "(`hilap-paper` over `hilap-noflat`) helps: " in told
+    assert "`hilap-nosl`" not in told  # not run
+    assert "(`flat`) stands at 60.00 / 20.00 / 30.00, above every variant by Micro-F1." in told
+
+
+def test_a_step_of_the_ablation_that_chance_would_hardly_make_is_marked(gold, tmp_path):
+    for method, wrong in (("hilap-paper", 0.02), ("hilap-sl", 0.4), ("hilap-nosl", 0.02)):
+        judged(tmp_path, "funcat", method, [noisy(gold, wrong, 0)], gold)
+    (told,) = findings.ablation_words(records.read_results(tmp_path)["funcat"], PAPER)
+    assert re.search(r"over `hilap-sl`\) helps: (\S+ \+[\d.]+ ‡(, )?){3}; nowhere contrary", told)
+    assert "over `hilap-nosl`) does not help: Micro-F1 +0.00, Macro-F1 +0.00, EBF +0.00; nowhere" in told
+    assert told.endswith("with an unbiased stop.")  # flat was not run
+
+
+def test_inconsistency_is_told_with_its_extremes_and_who_else_is_at_zero(tmp_path):
+    shares = {"hilap": 0.0, "svm": 0.3, "c-hmcnn": 0.0, "hmcn": 0.1}
+    for method, share in shares.items():
+        write_result(tmp_path, "funcat", method, 0, test={"inconsistent_share": share})
+    write_result(tmp_path, "go", "hmcn", 0, test={"inconsistent_share": 0.6})
+    pages = records.read_results(tmp_path)
+    (told,) = findings.inconsistency_words(pages, list(shares))
+    assert told == (
+        "Reading: 2 of 4 rows are above 0 on some set, from 10.00 (`hmcn`, FunCat (cellcycle)) to 60.00 (`hmcn`, Gene "
+        "Ontology (cellcycle)). HiLAP is at 0 on every set, in every form. At 0 wherever they were run are also "
+        "`c-hmcnn`: it is not HiLAP's alone."
+    )
+    assert told in table.page(tmp_path)
+    write_result(tmp_path, "go", "hilap", 0, test={"inconsistent_share": 0.01})
+    (told,) = findings.inconsistency_words(records.read_results(tmp_path), list(shares))
+    assert "Not at 0, of HiLAP: `hilap`." in told
+    assert "in every form" not in told
+
+
+def test_base_models_say_how_often_hilap_and_the_papers_policy_are_above_each_framework(tmp_path):
+    base_results(tmp_path, {"han-flat-half": 0.1, "han-flat": 0.4, "han-paper": 0.2, "han-hilap": 0.3})
+    base_results(tmp_path, {"bowcnn-flat-half": 0.1, "bowcnn-flat": 0.2, "bowcnn-hilap": 0.3})
+    page = table.page(tmp_path)
+    assert (
+        "HiLAP, the recommended preset, is above flat, 0.5: 6 of 6; flat, tuned: 3 of 6. It is above all of them in "
+        "3 of 6. The paper's policy is above flat, 0.5: 3 of 3; flat, tuned: 0 of 3. It is above all of them in 0 of 3."
+    ) in page
+
+
+def test_gains_by_group_are_told_with_the_largest_and_the_smallest(tmp_path):
+    bars = {"arxiv": (["L1\n3", "L2\n9"], [4.0, 1.0]), "trove": (["L1\n2", "L2\n5"], [-2.0, 6.5])}
+    found = {
+        name: dict.fromkeys(("level", "popularity"), (groups, [plotting.Bar(height, None) for height in heights]))
+        for name, (groups, heights) in bars.items()
+    }
+    assert findings.group_words("A over B", found).startswith(
+        "A over B: by level from -2.00 (L1 of PyPI descriptions (trove)) to +6.50 (L2 of PyPI descriptions (trove)), "
+        "below 0 in 1 of 4 groups, most in the last (deepest or rarest) on 1 of 2 sets; by popularity from -2.00"
+    )
+    write_result(tmp_path, "trove", "hilap", 0)
+    assert findings.groups_section(records.read_results(tmp_path)) == []  # nothing to compare with
 
 
 # --- the reading -----------------------------------------------------------------------------------------------------
