@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from cells import F1, HEADINGS, mean_of
@@ -27,6 +28,7 @@ SAMPLES, LEAST_SAMPLES = 2_000, 400  # 400 can still tell p < 0.01
 MOST_DRAWS = 400_000_000  # documents times samples: RCV1 has 781,265 documents
 LIMIT = 0.05
 SIGNS = ((0.01, "‡"), (LIMIT, "†"))
+KEPT = 1_024  # p-values and counts that are kept: a page tests many pairs in several tables
 OVER = {"micro_f1": "documents", "macro_f1": "labels", "example_f1": "documents"}
 Scores = NDArray[np.float64]
 
@@ -44,11 +46,16 @@ class Comparison:
     @property
     def sign(self) -> str:
         """What stands behind the best figure."""
-        return next((sign for limit, sign in SIGNS if self.p is not None and self.p < limit), "")
+        return sign_of(self.p)
 
     def __str__(self) -> str:
         between = f"`{self.best.method}` over `{self.second.method}` by {self.gap:.2f}"
         return f"{HEADINGS[self.metric]} {between}, {p_words(self.p)}"
+
+
+def sign_of(p: float | None) -> str:
+    """The mark of a p; none where it is large or not known."""
+    return next((sign for limit, sign in SIGNS if p is not None and p < limit), "")
 
 
 def p_words(p: float | None) -> str:
@@ -72,13 +79,28 @@ def comparisons(runs: Sequence[Runs], seed: int = 0) -> dict[str, Comparison]:
     return found
 
 
+def best_words(found: dict[str, Comparison]) -> list[str]:
+    """The sentence below a table: how sure its best figures are."""
+    return [f"Best in this table against the runner-up: {'; '.join(map(str, found.values()))}."] if found else []
+
+
 def marks_of(found: dict[str, Comparison]) -> dict[tuple[str, str], str]:
     """(method, metric) -> its mark."""
     return {(one.best.method, key): f" {one.sign}" for key, one in found.items() if one.sign}
 
 
 def p_value(first: Runs, second: Runs, metric: str, seed: int = 0) -> float | None:
-    """Two-sided p of the difference between two systems; None where a result has no counts."""
+    """Two-sided p of the difference between two systems, whichever is named first; None where a result has no counts.
+
+    Seeds are drawn for one system after the other, so the order would change the draw: it is that of the names.
+    """
+    one, two = sorted((first, second), key=lambda runs: runs.method)
+    return _drawn_p(one, two, metric, seed)
+
+
+@lru_cache(maxsize=KEPT)
+def _drawn_p(first: Runs, second: Runs, metric: str, seed: int) -> float | None:
+    """The p of a pair in its order; a pair that stands in several tables is drawn once."""
     judged = [of_seeds(one, OVER[metric]) for one in (first, second)]
     if judged[0] is None or judged[1] is None:
         return None
@@ -108,6 +130,7 @@ def drawn_means(counts: dict[str, Scores], weights: Scores, metric: str, rng: np
     return np.asarray(np.take_along_axis(scores, drawn, axis=0).mean(axis=0))
 
 
+@lru_cache(maxsize=KEPT)
 def of_seeds(runs: Runs, over: str) -> dict[str, Scores] | None:
     """(seeds, n) right, placed, gold and F1 of each document, or of each label that Macro-F1 covers.
 

@@ -18,9 +18,9 @@ FIGURES = HERE.parent / "docs" / "figures"
 LINES = (("black", "-", "o"), ("0.45", "--", "s"), ("black", ":", "x"), ("0.45", "-.", "^"), ("0.7", "-", "d"))
 BARS = (
     ("white", "////"),
-    ("0.9", "\\\\\\\\"),
+    ("0.9", "...."),  # not strokes the other way: in a narrow bar they look like the first
     ("0.75", "xxxx"),
-    ("white", "...."),
+    ("white", "ooo"),
     ("0.6", "----"),
     ("white", "++++"),
     ("0.25", ""),

@@ -8,17 +8,18 @@ from statistics import fmean
 from typing import Any
 
 from cells import F1, HEADINGS, NONE, mean_of
-from certainty import LIMIT, Comparison, p_value, p_words
-from records import SETS, Runs, is_hilap, is_rival
+from certainty import LIMIT, Comparison, best_words, p_value, p_words
+from records import SETS, Runs, is_hilap, is_own, is_rival
 
 from hilap.metrics.words import markdown_table
 
 WORDS = """\
 Who is first on a set, and how far HiLAP lies ahead of the best of all the others we ran, whatever their encoder, or
 behind; *p* says how easily chance alone would make such a lead ([how](#how-to-read-the-tables)). HiLAP is the
-recommended preset (`hilap`) or, where that was not run, the best of its other forms. The others are all other systems,
-HiLAP's own flat models among them; parts of HiLAP that its ablation leaves are not. Systems that were not run yet are
-not in it: the sections below say which were."""
+recommended preset (`hilap`) or, where that was not run, the best of its other forms. *Other rows* counts what it is
+compared with: settings of other systems, so that one network at three thresholds is three rows, and HiLAP's own flat
+models and HiLAP-SL on other base models; parts of HiLAP that its ablation leaves are not among them. Systems that were
+not run yet are not in it: the sections below say which were."""
 CARE = """\
 **Read this with care.** The recommended preset learns its flat models from the validation documents too, and has
 several of them; most other systems are one network, or one SVM a label, of the training documents. Rows with *all
@@ -53,7 +54,7 @@ def reading_section(
         others = sum(is_rival(one.method) for one in runs)
         cells = [NONE if one is None else one.short for one in ranked]
         rows.append([SETS.get(name, name), str(others), *cells])
-    table = markdown_table(["Set", "Other systems", *HEADINGS.values()], rows)
+    table = markdown_table(["Set", "Other rows", *HEADINGS.values()], rows)
     told = []
     if places:
         first = [one for one in places if one.first]
@@ -156,17 +157,22 @@ def _best(runs: Sequence[Runs], key: str) -> Runs | None:
     return max(runs, key=lambda one: mean_of(one, key) or 0.0, default=None)
 
 
-def set_words(
-    runs: Sequence[Runs], standings: Sequence[Standing | None], tested: Mapping[str, Comparison]
-) -> list[str]:
+def set_words(runs: Sequence[Runs], standings: Sequence[Standing | None], tested: dict[str, Comparison]) -> list[str]:
     """What a set says: where HiLAP is first and where not, how sure that is, and what it costs."""
     told = [str(one) for one in standings if one is not None and one.ahead is not None]
     if not told:
         return ["Reading: HiLAP and other systems are not both here yet, so nothing is claimed."]
-    parts = [f"Reading: of {len(runs)} systems HiLAP is {'; '.join(told)}. {cost_words(runs, standings)}".rstrip()]
-    if tested:
-        parts.append(f"Best in this table against the runner-up: {'; '.join(map(str, tested.values()))}.")
-    return parts
+    parts = [f"Reading: {rows_words(runs)} HiLAP is {'; '.join(told)}. {cost_words(runs, standings)}".rstrip()]
+    return [*parts, *best_words(tested)]
+
+
+def rows_words(runs: Sequence[Runs]) -> str:
+    """How many rows a set has, and whose they are."""
+    own = [one.method for one in runs if is_own(one.method)]
+    rivals = sum(is_rival(method) for method in own)
+    counted = f", {rivals} of them among the others" if rivals else ""
+    others = f"{len(runs) - len(own)} settings of other systems"
+    return f"of {len(runs)} rows on this set ({others}, {len(own)} forms and parts of HiLAP{counted})"
 
 
 def cost_words(runs: Sequence[Runs], standings: Sequence[Standing | None]) -> str:
@@ -179,5 +185,7 @@ def cost_words(runs: Sequence[Runs], standings: Sequence[Standing | None]) -> st
         speed = one.values("prediction", "documents_per_cpu_second")
         if training and speed:
             note = " (vectors from a cache, their making not counted)" if one.cached else ""
-            told.append(f"`{method}` {fmean(training):,.0f} s, {fmean(speed):,.0f} documents/s{note}")
-    return f"Cost in processor time, training and prediction: {'; '.join(told)}." if told else ""
+            memory = one.values("peak_mb")
+            held = f", {fmean(memory):,.0f} MB" if memory else ""
+            told.append(f"`{method}` {fmean(training):,.0f} s, {fmean(speed):,.0f} documents/s{held}{note}")
+    return f"Cost in processor time, training and prediction, and in memory: {'; '.join(told)}." if told else ""

@@ -137,7 +137,12 @@ def is_rival(method: str) -> bool:
     return not is_hilap(method) and method not in ABLATION and method not in PARTS
 
 
-@dataclass(frozen=True)
+def is_own(method: str) -> bool:
+    """Whether it is a form or a part of HiLAP: also its flat models and HiLAP-SL, which are rivals all the same."""
+    return not is_rival(method) or method.endswith(("-flat-members", "-sl"))
+
+
+@dataclass(frozen=True, eq=False)  # itself alone is equal to it, so that what is computed of it can be kept
 class Runs:
     """All seeds of one method on one set."""
 

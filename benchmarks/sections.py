@@ -7,11 +7,20 @@ from statistics import fmean
 from typing import Any
 
 from cells import F1, HEADINGS, NONE, figure, mean_of, percent, score_cells, spread
+from certainty import comparisons, marks_of
 from records import BASE_METHODS, BASE_NAMES, BASES, FRAMEWORKS, PAPERS_OWN, SETS, Runs
+from roles import player_of, sets_of
 
 from hilap.metrics.words import markdown_table
 
-HMCN = ("hmcn-authors", "hmcn-original", "hmcn", "hmcn-closed", "hmcn-tuned")
+HMCN = {  # method -> its row in the paper
+    "hmcn-authors": None,
+    "hmcn-original": "HMCN (original)",
+    "hmcn": "HMCN (ours)",
+    "hmcn-closed": None,
+    "hmcn-tuned": None,
+}
+OUR_AREA = ("hilap", "au_prc_pooled")  # ours, and the curve taken
 Found = dict[str, Runs]  # framework -> its runs
 
 BASE_WORDS = """\
@@ -27,61 +36,65 @@ other rows learn from the training documents alone. On arXiv, trove and MEDLINE 
 every framework alike; TextCNN and HAN start from GloVe's vectors (6B, 50 numbers a word) and read 128 words, and HAN,
 which hardly learns at the usual rates, learns at 0.01. *Linear SVMs* are no encoder but what the recommended preset
 stands on: its HiLAP is `hilap`, and *flat, HiLAP's nets* are its SVMs, on arXiv and MEDLINE condensed, on MEDLINE one
-structured SVM for all labels. Bold: the best for this base model."""
+structured SVM for all labels. Bold: the best for this base model; † and ‡ are against
+the runner-up of this base model."""
 
 HMCN_WORDS = """\
 The paper adds local and global outputs before the sigmoid (*sum first*), the authors of HMCN after it (*sigmoids
 first*): here the same network, trained in the same way. *As its authors have it* differs in more than that: both
 outputs are fitted, with dropout, batch normalisation and the penalty ([the baselines](baselines/neural.md#hmcn)). The
 program of the HiLAP paper adds the ancestors of predicted labels before it counts (*ancestors added*). *Tuned* is sum
-first with a threshold chosen on validation documents instead of 0.5."""
+first with a threshold chosen on validation documents instead of 0.5. The paper's figures stand in the row that has its
+order, on the set that plays the role of its own (arXiv for RCV1, trove for NYT, MEDLINE for Yelp): compare how far its
+two orders lie apart with how far ours do, not figures across. It has none on FunCat and GO. Bold, † and ‡: the best of
+ours on a set, and against its runner-up there."""
 
 AREAS_WORDS = """\
 The pooled area under the precision-recall curve, beside what the systems' authors published for the same data. Clus
 interpolates the curve, the others take average precision. On GO the authors of C-HMCNN leave out the three namespace
 roots; figures without them are in brackets. What is published for CSSA, the forest and HMCN is as the table of Wehrmann
 et al. 2018 has it, known to us from a public summary of their paper."""
-AREAS = {  # method -> the figure of its authors on FunCat and on GO, and which curve they took
-    "clus-hmc": ("Vens et al. 2008", (17.2, 35.7), "au_prc_interpolated"),
-    "clus-hmc-ens": ("Schietgat et al. 2010", (22.7, 38.7), "au_prc_interpolated"),
-    "cssa": ("Bi and Kwok 2011", (18.8, 36.6), "au_prc_interpolated"),
-    "hmcn-authors": ("Wehrmann et al. 2018", (25.2, 40.0), "au_prc_pooled"),
-    "c-hmcnn-paper": ("Giunchiglia and Lukasiewicz 2020", (25.5, 41.3), "au_prc_pooled"),
-    "c-hmcnn": ("Giunchiglia and Lukasiewicz 2020", (25.5, 41.3), "au_prc_pooled"),
-    "hilap": (NONE, (None, None), "au_prc_pooled"),
-}
 
 
-def areas_section(pages: Mapping[str, Sequence[Runs]]) -> list[str]:
+def areas_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:
     """Areas on FunCat and GO beside those of the systems' own papers, of each system that has some."""
-    names = ("funcat", "go")
+    names = paper["areas"]["columns"]
     known = {(name, one.method): one for name in names for one in pages.get(name, ())}
     rows = []
-    for method, (source, printed, key) in AREAS.items():
-        cells = []
-        for name, theirs in zip(names, printed, strict=True):
-            one = known.get((name, method))
-            ours = NONE if one is None else spread(percent(one.values("test", key)))
-            rest = [] if one is None else percent(one.values("test", f"rootless_{key}"))
-            cells += [f"{ours} ({spread(rest)})" if rest else ours, figure(theirs)]
-        if any((name, method) in known for name in names):
-            title = next(known[name, method].title for name in names if (name, method) in known)
-            rows.append([title, *cells, source])
+    for row in [*paper["areas"]["rows"], _our_area(names)]:
+        mine = [known.get((name, row["method"])) for name in names]
+        title = next((one.title for one in mine if one is not None), None)
+        if title is not None:
+            pairs = zip(mine, row["values"], strict=True)
+            cells = [cell for one, theirs in pairs for cell in (area_cell(one, row["curve"]), figure(theirs))]
+            rows.append([title, *cells, row["source"]])
     if not rows:
         return []
     headings = ["System", *(f"{SETS[name]}{word}" for name in names for word in ("", ", published")), "by"]
     return ["## Areas beside those published", AREAS_WORDS, markdown_table(headings, rows)]
 
 
+def _our_area(names: Sequence[str]) -> dict[str, Any]:
+    """Our own row: nobody has published it."""
+    return {"method": OUR_AREA[0], "curve": OUR_AREA[1], "source": NONE, "values": [None] * len(names)}
+
+
+def area_cell(one: Runs | None, key: str) -> str:
+    """An area in percent, behind it in brackets that without the namespace roots, where it is known."""
+    ours = [] if one is None else percent(one.values("test", key))
+    rest = [] if one is None else percent(one.values("test", f"rootless_{key}"))
+    return f"{spread(ours)} ({spread(rest)})" if rest else spread(ours)
+
+
 def base_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:
-    """Figure 3 as tables: each base model under each framework, set by set, then what HiLAP gains."""
+    """Figure 3 as tables: each base model under each framework, set by set, then what HiLAP gains, and its reading."""
     found = {name: bases_of(runs) for name, runs in pages.items() if any(one.method in BASE_METHODS for one in runs)}
     if not found:
         return []
     parts = ["## Base models (the paper's Figure 3)", BASE_WORDS]
     for name, bases in found.items():
         parts += [f"### {SETS.get(name, name)}: base models", base_table(bases)]
-    return [*parts, "### What HiLAP gains on the same base model", gains_table(found, paper)]
+    return [*parts, "### What HiLAP gains on the same base model", gains_table(found, paper), *base_words(found)]
 
 
 def bases_of(runs: Sequence[Runs]) -> dict[str, Found]:
@@ -98,7 +111,7 @@ def base_table(bases: Mapping[str, Found]) -> str:
     rows = []
     for base, mine in bases.items():
         runs = list(mine.values())
-        for framework, one, cells in zip(mine, runs, score_cells(runs, F1), strict=True):
+        for framework, one, cells in zip(mine, runs, score_cells(runs, F1, marks_of(comparisons(runs))), strict=True):
             shares = spread(percent(one.values("test", "inconsistent_share")))
             title = f"{BASE_NAMES[base]}: {FRAMEWORKS[framework]} (`{one.method}`)"
             rows.append([title, str(len(one.records)), *cells, shares])
@@ -148,20 +161,47 @@ def best_cells(bases: Sequence[Found], rivals: Sequence[str], ours: str) -> str:
     return f"{best} of {cells}" if cells else NONE
 
 
+def base_words(found: Mapping[str, Mapping[str, Found]]) -> list[str]:
+    """In how many cells (set, base model, score) HiLAP is above each framework: the preset, and the paper's policy."""
+    every = [mine for bases in found.values() for mine in bases.values()]
+    told = []
+    for ours, name in (("hilap", "HiLAP, the recommended preset,"), ("paper", "The paper's policy")):
+        rivals = [one for one in FRAMEWORKS if one not in ("hilap", "paper")]
+        pairs = {rival: best_cells(every, (rival,), ours) for rival in rivals}
+        cells = [f"{FRAMEWORKS[rival]}: {told}" for rival, told in pairs.items() if " of " in told]
+        if cells:
+            told.append(
+                f"{name} is above {'; '.join(cells)}. It is above all of them in {best_cells(every, rivals, ours)}."
+            )
+        elif ours == "paper":
+            told.append("The paper's policy was not run on a base model that another framework has.")
+    return [f"Reading, in cells of set, base model and score: {' '.join(told)}"] if told else []
+
+
 def hmcn_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:
-    """HMCN's two orders on each set that has some of them, then the paper's on its own sets."""
+    """HMCN's two orders on each set that has some of them, the paper's beside them where the set has the role."""
     table, rows = paper["tables"]["table_hmcn"], []
+    players = {player_of(name, pages): name for name in sets_of(table)}
     for name, runs in pages.items():
         known = {one.method: one for one in runs}
         mine = [known[method] for method in HMCN if method in known]
-        for one, cells in zip(mine, score_cells(mine, F1), strict=True):
-            rows.append([SETS.get(name, name), one.title, str(len(one.records)), *cells])
+        for one, cells in zip(mine, score_cells(mine, F1, marks_of(comparisons(mine))), strict=True):
+            theirs = printed_orders(table, players.get(name), HMCN[one.method])
+            rows.append([SETS.get(name, name), one.title, str(len(one.records)), *cells, *theirs])
     if not rows:
         return []
-    names = dict.fromkeys(column.partition("/")[0] for column in table["columns"])
-    for name in names:
-        places = [table["columns"].index(f"{name}/{key}") for key in F1]
-        for system, values in table["rows"].items():
-            rows.append([SETS[name], f"*paper: {system}*", NONE, *(figure(values[place]) for place in places)])
+    there = {row[-1 - len(F1)] for row in rows}
+    blank = [NONE] * (2 + len(F1))
+    printed = [(name, printed_orders(table, name, row)) for name in sets_of(table) for row in table["rows"]]
+    rows += [[SETS[name], *blank, *theirs] for name, theirs in printed if theirs[0] not in there]
     headings = ["Set", "System", "Seeds", *HEADINGS.values()]
+    headings += ["*paper*", *(f"*paper: {word}*" for word in HEADINGS.values())]
     return [f"## HMCN's orders (the paper's Table {table['number']})", HMCN_WORDS, markdown_table(headings, rows)]
+
+
+def printed_orders(table: Mapping[str, Any], name: str | None, row: str | None) -> list[str]:
+    """The paper's row and set, and its figures; dashes where it has none."""
+    if name is None or row is None:
+        return [NONE] * (1 + len(F1))
+    places = [table["columns"].index(f"{name}/{key}") for key in F1]
+    return [f"{row}, {SETS[name]}", *(figure(table["rows"][row][place]) for place in places)]

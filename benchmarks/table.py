@@ -8,17 +8,19 @@ nothing and exits with 1 where either is not what the files give.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from cells import F1, HEADINGS, NONE, figure, percent, score_cells, spread  # also finds hilap in src/
-from certainty import comparisons, marks_of
+from cells import F1, HEADINGS, NONE, figure, mean_of, percent, score_cells, spread  # also finds hilap in src/
+from certainty import best_words, comparisons, marks_of
+from findings import ablation_words, groups_section, inconsistency_words
 from reading import Standing, reading_section, set_words, standings_of, to_beat
 from records import ABLATION, BASE_METHODS, HERE, NAMES, SETS, Runs, rank, read_object, read_results
-from roles import role_section
+from roles import gene_section, place_of, player_of, role_section
 from sections import areas_section, base_section, hmcn_section
 
 from hilap.errors import HilapError
@@ -32,14 +34,27 @@ README, BEGIN, END = (
     "<!-- end of results -->\n",
 )
 
+OTHER = "best other system we ran"
 MAIN_TABLES = ("table_rcv1", "table_yelp", "table_fungo")  # where the paper compares systems on a set
+
+PRINTED = {  # ours in the paper's Table 7, in its order -> its row there
+    "svm-zero": "SVM",
+    "textcnn-flat-half": "TextCNN",
+    "hmcn": "HMCN",
+    "hilap-paper": "HiLAP",
+    "hilap": "HiLAP",
+}
 
 FIGURES = {  # file of docs/figures -> what it shows
     "base_models": "The same base models under each framework (the paper's Figure 3)",
     "gains": "Gain in Macro-F1 by level and by popularity of labels, P1 the most frequent third (the paper's Figure 4)",
-    "learning": "Validation scores after every epoch that was judged, mean over seeds; phases one after the other",
+    "learning": "Validation scores after every epoch that was judged, mean over seeds; phases one after the other. "
+    "HiLAP's recommended forms stand on flat models that are cross-fitted on the validation documents too, so their "
+    "scores here do not compare with those of systems that have not seen these documents",
     "precision_recall": "Precision against recall over all pairs of document and label, mean over seeds",
     "reliability": "Share of pairs that are right against their probability, all seeds together",
+    "cost": "Milliseconds for a document against the size of the taxonomy and of the batch: one measurement on one "
+    "machine, without repeats",
 }
 
 
@@ -55,25 +70,39 @@ def paper_rows(paper: dict[str, Any], name: str) -> list[tuple[str, list[str]]]:
 
 
 def set_section(
-    name: str, runs: Sequence[Runs], standings: Sequence[Standing | None], paper: dict[str, Any]
+    name: str, pages: dict[str, list[Runs]], standings: Sequence[Standing | None], paper: dict[str, Any]
 ) -> list[str]:
-    """All systems on one set but those on other base models, ours first, then the paper's."""
+    """All systems on one set but those on other base models, then the paper's, or where those stand beside ours."""
+    runs: Sequence[Runs] = pages[name]
     every, runs = runs, [one for one in runs if one.method not in BASE_METHODS]
     tested = comparisons(runs)
     headings = ["System", "Seeds", *HEADINGS.values(), "AU(PRC) pooled", "Inconsistent %"]
-    headings += ["Training, CPU s", "Prediction, documents per CPU s"]
+    headings += ["Training, CPU s", "Prediction, documents per CPU s", "Memory, MB"]
     rows = []
     for one, scores in zip(runs, score_cells(runs, (*F1, "au_prc_pooled"), marks_of(tested)), strict=True):
         shares = spread(percent(one.values("test", "inconsistent_share")))
         cost = spread(one.values("training", "cpu_seconds"), 0)
         speed = spread(one.values("prediction", "documents_per_cpu_second"), 0)
-        rows.append([one.title, str(len(one.records)), *scores, shares, cost, speed])
-    theirs = paper_rows(paper, name)
-    rows += [[f"*paper: {system}*", NONE, *scores, *[NONE] * 4] for system, scores in theirs]
+        rows.append([one.title, str(len(one.records)), *scores, shares, cost, speed, memory(one)])
+    place = place_of(name, pages, paper)
+    theirs = [] if place else paper_rows(paper, name)
+    rows += [[f"*paper: {system}*", NONE, *scores, *[NONE] * 5] for system, scores in theirs]
     parts = [f"## {SETS.get(name, name)}", markdown_table(headings, rows)]
+    parts += [f"The paper's figures on this set stand beside ours in [{place}](#{anchor(place)})."] if place else []
     if any(one.values("test", f"rootless_{key}") for one in runs for key in F1):
         parts += rootless(runs)
     return [*parts, *set_words(every, standings, tested), *against(name, runs, paper), made_by(every)]
+
+
+def anchor(heading: str) -> str:
+    """The part of an address behind # that leads to a heading, as GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def memory(one: Runs) -> str:
+    """The most memory that the process held, mean over seeds."""
+    values = one.values("peak_mb")
+    return f"{fmean(values):,.0f}" if values else NONE
 
 
 def rootless(runs: Sequence[Runs]) -> list[str]:
@@ -112,31 +141,39 @@ def ablation_section(pages: dict[str, list[Runs]], paper: dict[str, Any]) -> lis
         if {one.method for one in shown} <= {"hilap-paper"}:
             continue  # the whole method alone ablates nothing
         rows = []
-        for one, cells in zip(shown, score_cells(shown, F1), strict=True):
+        tested = comparisons(shown)
+        for one, cells in zip(shown, score_cells(shown, F1, marks_of(tested)), strict=True):
             row = ABLATION[one.method]
             theirs = [figure(value) for value in table["rows"][row]]
             rows.append([f"{row} (`{one.method}`)", str(len(one.records)), *cells, *theirs])
         headings = ["Variant", "Seeds", *HEADINGS.values(), *(f"*paper, RCV1: {word}*" for word in HEADINGS.values())]
-        parts += [f"### {SETS.get(name, name)}", markdown_table(headings, rows)]
+        parts += [f"### {SETS.get(name, name)}: ablation", markdown_table(headings, rows), *best_words(tested)]
+        parts += ablation_words(runs, paper)
     return [f"## Ablation (the paper's Table {table['number']})", *parts] if parts else []
 
 
 def inconsistency_section(pages: dict[str, list[Runs]], paper: dict[str, Any]) -> list[str]:
-    """The share of documents with a label that lacks an ancestor: systems by sets, the paper's RCV1 as the last."""
+    """The share of documents with a label that lacks an ancestor: systems by sets, the paper's on RCV1 beside them."""
     table = paper["tables"]["table_inconsistencies"]
-    listed = [(name, one) for name, runs in pages.items() for one in runs if one.method not in BASE_METHODS]
-    shares = {(name, one.method): one for name, one in listed}
-    methods = sorted({method for _, method in shares}, key=lambda method: rank(NAMES, method))
+    listed = [(name, one) for name, runs in pages.items() for one in runs]
+    kept = [(name, one) for name, one in listed if one.method in PRINTED or one.method not in BASE_METHODS]
+    shares = {(name, one.method): one for name, one in kept}
+    order = [*PRINTED, *NAMES]  # the paper's rows first
+    methods = sorted({method for _, method in shares}, key=lambda method: rank(order, method))
     rows = []
     for method in methods:
         ours = [shares.get((name, method)) for name in pages]
         title = next(one.title for one in ours if one)
         cells = [NONE if one is None else spread(percent(one.values("test", "inconsistent_share"))) for one in ours]
-        rows.append([title, *cells, NONE])
-    blank = [NONE] * len(pages)
-    rows += [[f"*paper: {system}*", *blank, figure(row[0])] for system, row in table["rows"].items()]
-    headings = ["System", *(SETS.get(name, name) for name in pages), "*paper, RCV1*"]
-    return [f"## Inconsistent documents, % (the paper's Table {table['number']})", markdown_table(headings, rows)]
+        row = PRINTED.get(method)
+        rows.append([title, *cells, f"{figure(table['rows'][row][0])} ({row})" if row else NONE])
+    blank, there = [NONE] * len(pages), {PRINTED.get(method) for method in methods}
+    rows += [[f"*paper: {row}*", *blank, figure(cell[0])] for row, cell in table["rows"].items() if row not in there]
+    player = player_of("rcv1", pages)
+    told = "*paper, RCV1*" if player == "rcv1" else f"*paper, RCV1 (played by {SETS[player]})*"
+    headings = ["System", *(SETS.get(name, name) for name in pages), told]
+    parts = [f"## Inconsistent documents, % (the paper's Table {table['number']})", INCONSISTENT]
+    return [*parts, markdown_table(headings, rows), *inconsistency_words(pages, methods)]
 
 
 def opponents_section(names: Iterable[str], paper: dict[str, Any]) -> list[str]:
@@ -169,9 +206,22 @@ def short_table(results: Path = RESULTS, paper: Path = PAPER) -> str:
             row["values"] for row in figures["opponents"]["rows"] if (row["set"], row.get("mark")) == (name, "to_beat")
         ]
         best = " / ".join(figure(max(values[place] for values in rivals)) for place in range(3)) if rivals else NONE
-        rows.append([SETS[name], *ours, best, NONE if printed is None else " / ".join(printed)])
+        theirs = NONE if printed is None else " / ".join(printed)
+        rows.append([SETS[name], *ours, best_other(pages[name]), best, theirs])
     titles = [f"{NAMES[method]} (`{method}`)" for method in shown]
-    return markdown_table(["Micro-F1 / Macro-F1 / EBF (seeds)", *titles, "simple opponents", "the paper"], rows) + "\n"
+    headings = ["Micro-F1 / Macro-F1 / EBF (seeds)", *titles, OTHER, "simple opponents", "the paper"]
+    return markdown_table(headings, rows) + "\n"
+
+
+def best_other(runs: Sequence[Runs]) -> str:
+    """The best of all rivals by each score, whatever their encoder, and who they are."""
+    found = [None if one is None else one.rival for one in standings_of(runs)]
+    means = [mean_of(one, key) for one, key in zip(found, F1, strict=True)]
+    if all(mean is None for mean in means):
+        return NONE
+    names = [NONE if one is None else f"`{one.method}`" for one in found]
+    told = " / ".join(NONE if mean is None else f"{mean:.1f}" for mean in means)
+    return f"{told} ({' / '.join(names if len(set(names)) > 1 else names[:1])})"
 
 
 def _short(runs: Runs | None) -> str:
@@ -212,20 +262,26 @@ READING = """\
   of 2,000 draws (fewer above 200,000 documents). For Micro-F1 and EBF documents are drawn, for Macro-F1 the labels it
   covers; the seeds of both systems are drawn too, because the claim is about the system and not about one training run.
   With one seed its variation is not seen, with three it is underestimated; nothing is corrected for the number of
-  comparisons. *Not tested*: one of the two results is older than the counts that this needs.
+  comparisons. *Not tested*, and without a mark: one of the two results is older than the counts that this needs. Areas
+  and scores without GO's roots have no marks either.
 - **Macro-F1** of ours covers the labels with a document in the training or validation split *and* in the test split:
   416 on FunCat, 2,410 on GO. The paper too leaves out labels without examples, but does not say how many remain; on GO
   its figures fit a mean over about 1,550 to 1,650 labels, so they are about **1.5 times** what ours would be for the
   same predictions. Divide them by that before comparing.
-- *Paper* rows are as printed; the paper gives no spread.
+- *Paper* rows and columns are as printed; the paper gives no spread.
 - **AU(PRC)**, precision-recall curves and reliability of HiLAP's recommended forms are those of its flat models: the
   preset gives their probabilities (`probabilities="flat"`), calibrated and capped so that no label is above a parent,
   and leaves the walk to decide what is placed. `hilap-paper` and the ablation have the marginals of the policy itself.
 - Processor seconds are of one thread, on a shared machine: compare systems of one table. Where vectors of a pretrained
-  encoder come from a cache, the seconds leave out what it takes to make them.
+  encoder come from a cache, the seconds leave out what it takes to make them. Memory is the most that the process held
+  up to the end of training, with the data and the packages; mean over seeds.
 - HiLAP's recommended forms (`hilap`, `hilap-minilm`, `...-hilap`) train their flat models on the validation documents
   too, each of which is scored by the models that have not seen it. Other systems learn from the training documents;
   `c-hmcnn-paper` is trained anew on both in the end, as its authors do."""
+
+INCONSISTENT = """\
+Documents with a label that lacks an ancestor. The first rows are the systems of the paper's table as it has them, with
+its figures in the last column; the others it does not have."""
 
 OPPONENTS = """\
 One seed each, measured before this project began, partly with other people's programs; typed into `paper.json`.
@@ -246,10 +302,12 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
         return f"{INTRO}\n\n{EMPTY}\n"
     standings = {name: standings_of(runs) for name, runs in pages.items()}
     parts = [INTRO, *reading_section(pages, standings, figures), READING]
-    for name, runs in pages.items():
-        parts += set_section(name, runs, standings[name], figures)
-    parts += role_section(pages, figures) + base_section(pages, figures) + ablation_section(pages, figures)
-    parts += inconsistency_section(pages, figures) + hmcn_section(pages, figures) + areas_section(pages)
+    for name in pages:
+        parts += set_section(name, pages, standings[name], figures)
+    parts += role_section(pages, figures) + gene_section(pages, figures)
+    parts += base_section(pages, figures) + ablation_section(pages, figures)
+    parts += inconsistency_section(pages, figures) + hmcn_section(pages, figures) + areas_section(pages, figures)
+    parts += groups_section(pages)
     if results == RESULTS:  # the figures beside the page are those of the committed results
         parts += figures_section(PAGE.parent / "figures")
     parts += opponents_section(pages, figures)

@@ -17,6 +17,8 @@ from hilap.metrics import example, macro, micro
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import certainty
+import findings
+import plotting
 import reading
 import records
 import roles
@@ -102,6 +104,29 @@ def test_p_agrees_with_drawing_documents_labels_and_seeds_one_by_one(metric, gol
     assert 0.02 < ours < 1  # a case in which something could differ
 
 
+@pytest.mark.parametrize("metric", ["micro_f1", "macro_f1", "example_f1"])
+def test_p_is_the_same_whichever_system_is_named_first(metric, gold, tmp_path):
+    for method, start in (("hilap", 0), ("svm", 9)):  # seeds differ, so that drawing them in another order shows
+        judged(tmp_path, "funcat", method, [noisy(gold, 0.05 + 0.1 * seed, start + seed) for seed in range(3)], gold)
+    there, back = runs_of(tmp_path), runs_of(tmp_path)  # read twice: nothing is kept from one to the other
+    p = certainty.p_value(there["hilap"], there["svm"], metric)
+    assert 0.02 < p < 1
+    assert certainty.p_value(back["svm"], back["hilap"], metric) == p
+
+
+def test_a_pair_is_drawn_once_and_anew_when_its_results_are_read_anew(gold, tmp_path, monkeypatch):
+    for method, wrong in (("hilap", 0.1), ("svm", 0.3)):
+        judged(tmp_path, "funcat", method, [noisy(gold, wrong, 0)], gold)
+    drawn, draws = [], certainty.draws
+    monkeypatch.setattr(certainty, "draws", lambda *given: drawn.append(given) or draws(*given))
+    one = runs_of(tmp_path)
+    before = [certainty.p_value(one[a], one[b], "micro_f1") for a, b in (("hilap", "svm"), ("svm", "hilap"))]
+    assert len(drawn) == 1
+    judged(tmp_path, "funcat", "svm", [noisy(gold, 0.1, 0)], gold)
+    two = runs_of(tmp_path)
+    assert certainty.p_value(two["hilap"], two["svm"], "micro_f1") == 1.0 != before[0] == before[1]
+
+
 def test_counts_give_the_scores_that_stand_in_the_table(gold, tmp_path):
     training = np.arange(12) % 3
     judged(tmp_path, "funcat", "hilap", [noisy(gold, 0.1, 0), noisy(gold, 0.3, 1)], gold, training=training)
@@ -152,6 +177,7 @@ def test_a_result_without_counts_is_not_tested(gold, tmp_path):
     write_result(tmp_path, "funcat", "svm", 0)
     page = table.page(tmp_path)
     assert "`hilap` over `svm` by" in page
+    page = page.partition("## The paper's systems")[0]  # Table 5 tells of its own best
     assert page.count("not tested") == 9  # three scores: in the first table, in the reading and of best and runner-up
     assert "**" in cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")["Micro-F1"]
     assert "‡" not in page.partition("## FunCat")[2]
@@ -194,6 +220,38 @@ def test_seeds_with_counts_of_different_lengths_are_refused(gold, tmp_path):
     path.write_text(json.dumps(record))
     with pytest.raises(HilapError, match=r"counts\.documents\.right has different lengths for different seeds"):
         table.page(tmp_path)
+
+
+MARKED = [  # heading of a table, a set, then its best, its runner-up and a better one that is not compared with them
+    ("Table 2: RCV1, played by arXiv abstracts", "arxiv", ("bowcnn-hilap", "svm", "minilm-flat")),
+    ("Table 5: Gene Ontology (cellcycle)", "go", ("cssa", "svm", "c-hmcnn")),
+    ("FunCat (cellcycle): ablation", "funcat", ("hilap-sl", "flat-only", "flat")),
+    ("PyPI descriptions (trove): base models", "trove", ("han-sl", "han-flat", "bowcnn-sl")),
+    ("HMCN's orders (the paper's Table 8)", "funcat", ("hmcn", "hmcn-original", "svm")),
+]
+
+
+@pytest.mark.parametrize(("heading", "name", "methods"), MARKED)
+def test_every_table_marks_its_best_against_its_own_runner_up(heading, name, methods, gold, tmp_path):
+    best, second, outside = methods
+    for method, wrong in ((best, 0.05), (second, 0.4), (outside, 0.0)):
+        judged(tmp_path, name, method, [noisy(gold, wrong, 0)], gold)
+
+    def cells():
+        rows = table.page(tmp_path).partition(f"# {heading}\n")[2].partition("\n#")[0].splitlines()
+        return {method: next(line for line in rows if f"(`{method}`)" in line) for method in (best, second)}
+
+    assert cells()[best].count("** ‡ |") == 3
+    assert "‡" not in cells()[second]
+    judged(tmp_path, name, second, [noisy(gold, 0.05, 0)], gold)  # the same answers
+    assert "‡" not in "".join(cells().values())
+    judged(tmp_path, name, second, [noisy(gold, 0.4, 0)], gold)
+    path = tmp_path / name / second / "0.json"
+    record = json.loads(path.read_text())
+    del record["counts"]
+    path.write_text(json.dumps(record))
+    assert cells()[best].count("**") == 6  # bold without a mark: it cannot be tested
+    assert "‡" not in cells()[best]
 
 
 # --- base models -----------------------------------------------------------------------------------------------------
@@ -287,9 +345,9 @@ def test_the_papers_own_set_needs_no_player(tmp_path):
 
 def test_every_row_of_the_papers_text_tables_has_a_system_of_ours():
     tables = PAPER["tables"]
-    for key in roles.TABLES:
-        assert set(tables[key]["rows"]) <= set(roles.SYSTEMS)
-    assert {method for mine in roles.SYSTEMS.values() for method in mine} <= set(records.NAMES)
+    for key, systems in roles.SYSTEMS.items():
+        assert set(tables[key]["rows"]) <= set(systems)
+        assert {method for mine in systems.values() for method in mine} <= set(records.NAMES)
 
 
 # --- HMCN ------------------------------------------------------------------------------------------------------------
@@ -299,17 +357,114 @@ def test_the_orders_of_hmcn_stand_beside_the_papers(tmp_path):
     for method, value in (("hmcn", 0.3), ("hmcn-original", 0.2), ("hmcn-tuned", 0.35)):
         write_result(tmp_path, "funcat", method, 0, test={"macro_f1": value})
     part = table.page(tmp_path).partition("## HMCN's orders (the paper's Table 8)")[2].partition("\n## ")[0]
-    ours = re.findall(r"\| FunCat \(cellcycle\) \| .*\(`([\w-]+)`\) \| 1 \| .* \| (\S+) \| .* \|", part)
-    assert ours == [("hmcn-original", "20.00"), ("hmcn", "30.00"), ("hmcn-tuned", "**35.00**")]
+    ours = re.findall(r"\| FunCat \(cellcycle\) \| .*\(`([\w-]+)`\) \| 1 \| \S+ \| (\S+) \| \S+ \| (.*) \|", part)
+    none = "– | – | – | –"  # the paper has no figures there
+    assert ours == [("hmcn-original", "20.00", none), ("hmcn", "30.00", none), ("hmcn-tuned", "**35.00**", none)]
     for name, place in (("RCV1", 0), ("Yelp", 3), ("NYT", 6)):
         for system, values in PAPER["tables"]["table_hmcn"]["rows"].items():
             three = " | ".join(map(str, values[place : place + 3]))
-            assert f"| {name} | *paper: {system}* | – | {three} |" in part
+            assert f"| {name} | – | – | – | – | – | {system}, {name} | {three} |" in part
+
+
+@pytest.mark.parametrize(
+    ("player", "name", "place"), [("arxiv", "RCV1", 0), ("medline", "Yelp", 3), ("trove", "NYT", 6)]
+)
+def test_the_papers_orders_stand_in_the_row_of_ours_that_has_them(player, name, place, tmp_path):
+    for method in ("hmcn", "hmcn-original", "hmcn-tuned"):
+        write_result(tmp_path, player, method, 0)
+    part = table.page(tmp_path).partition("## HMCN's orders (the paper's Table 8)")[2].partition("\n## ")[0]
+    printed = PAPER["tables"]["table_hmcn"]["rows"]
+    for method, row in (("hmcn-original", "HMCN (original)"), ("hmcn", "HMCN (ours)")):
+        line = next(line for line in part.splitlines() if f"(`{method}`)" in line)
+        assert line.endswith(f"| {row}, {name} | {' | '.join(map(str, printed[row][place : place + 3]))} |")
+        assert part.count(f"{row}, {name} |") == 1
+    assert next(line for line in part.splitlines() if "(`hmcn-tuned`)" in line).endswith("| – | – | – | – |")
 
 
 def test_without_hmcn_there_is_no_section_of_it(tmp_path):
     write_result(tmp_path, "funcat", "hilap", 0)
     assert sections.hmcn_section(records.read_results(tmp_path), PAPER) == []
+
+
+# --- what is said of Tables 6 and 7 and of Figures 3 and 4 -----------------------------------------------------------
+
+
+def three(micro_f1, macro_f1, example_f1):
+    return {"micro_f1": micro_f1, "macro_f1": macro_f1, "example_f1": example_f1}
+
+
+def test_the_ablation_says_which_steps_help_and_where_the_paper_has_it_otherwise(tmp_path):
+    for method, scores in {
+        "hilap-paper": (0.5, 0.1, 0.4),
+        "hilap-sl": (0.4, 0.3, 0.3),
+        "hilap-sl-noflat": (0.45, 0.35, 0.35),
+        "hilap-noflat": (0.45, 0.05, 0.3),
+        "flat": (0.6, 0.2, 0.3),
+    }.items():
+        write_result(tmp_path, "funcat", method, 0, test=three(*scores))
+    (told,) = findings.ablation_words(records.read_results(tmp_path)["funcat"], PAPER)
+    assert "Best by Micro-F1: `hilap-paper`; Macro-F1: `hilap-sl-noflat`; EBF: `hilap-paper`." in told
+    assert (
+        "Reinforcement (`hilap-paper` over `hilap-sl`) helps by some scores: Micro-F1 +10.00, Macro-F1 -20.00, "
+        "EBF +10.00 (not tested); contrary to the paper by Macro-F1." in told
+    )
+    assert "(`hilap-sl` over `hilap-sl-noflat`) does not help: " in told
+    assert "contrary to the paper by Micro-F1, Macro-F1, EBF." in told
+    assert "(`hilap-paper` over `hilap-noflat`) helps: " in told
+    assert "`hilap-nosl`" not in told  # not run
+    assert "(`flat`) stands at 60.00 / 20.00 / 30.00, above every variant by Micro-F1." in told
+
+
+def test_a_step_of_the_ablation_that_chance_would_hardly_make_is_marked(gold, tmp_path):
+    for method, wrong in (("hilap-paper", 0.02), ("hilap-sl", 0.4), ("hilap-nosl", 0.02)):
+        judged(tmp_path, "funcat", method, [noisy(gold, wrong, 0)], gold)
+    (told,) = findings.ablation_words(records.read_results(tmp_path)["funcat"], PAPER)
+    assert re.search(r"over `hilap-sl`\) helps: (\S+ \+[\d.]+ ‡(, )?){3}; nowhere contrary", told)
+    assert "over `hilap-nosl`) does not help: Micro-F1 +0.00, Macro-F1 +0.00, EBF +0.00; nowhere" in told
+    assert told.endswith("with an unbiased stop.")  # flat was not run
+
+
+def test_inconsistency_is_told_with_its_extremes_and_who_else_is_at_zero(tmp_path):
+    shares = {"hilap": 0.0, "svm": 0.3, "c-hmcnn": 0.0, "hmcn": 0.1}
+    for method, share in shares.items():
+        write_result(tmp_path, "funcat", method, 0, test={"inconsistent_share": share})
+    write_result(tmp_path, "go", "hmcn", 0, test={"inconsistent_share": 0.6})
+    pages = records.read_results(tmp_path)
+    (told,) = findings.inconsistency_words(pages, list(shares))
+    assert told == (
+        "Reading: 2 of 4 rows are above 0 on some set, from 10.00 (`hmcn`, FunCat (cellcycle)) to 60.00 (`hmcn`, Gene "
+        "Ontology (cellcycle)). HiLAP is at 0 on every set, in every form. At 0 wherever they were run are also "
+        "`c-hmcnn`: it is not HiLAP's alone."
+    )
+    assert told in table.page(tmp_path)
+    write_result(tmp_path, "go", "hilap", 0, test={"inconsistent_share": 0.01})
+    (told,) = findings.inconsistency_words(records.read_results(tmp_path), list(shares))
+    assert "Not at 0, of HiLAP: `hilap`." in told
+    assert "in every form" not in told
+
+
+def test_base_models_say_how_often_hilap_and_the_papers_policy_are_above_each_framework(tmp_path):
+    base_results(tmp_path, {"han-flat-half": 0.1, "han-flat": 0.4, "han-paper": 0.2, "han-hilap": 0.3})
+    base_results(tmp_path, {"bowcnn-flat-half": 0.1, "bowcnn-flat": 0.2, "bowcnn-hilap": 0.3})
+    page = table.page(tmp_path)
+    assert (
+        "HiLAP, the recommended preset, is above flat, 0.5: 6 of 6; flat, tuned: 3 of 6. It is above all of them in "
+        "3 of 6. The paper's policy is above flat, 0.5: 3 of 3; flat, tuned: 0 of 3. It is above all of them in 0 of 3."
+    ) in page
+
+
+def test_gains_by_group_are_told_with_the_largest_and_the_smallest(tmp_path):
+    bars = {"arxiv": (["L1\n3", "L2\n9"], [4.0, 1.0]), "trove": (["L1\n2", "L2\n5"], [-2.0, 6.5])}
+    found = {
+        name: dict.fromkeys(("level", "popularity"), (groups, [plotting.Bar(height, None) for height in heights]))
+        for name, (groups, heights) in bars.items()
+    }
+    assert findings.group_words("A over B", found).startswith(
+        "A over B: by level from -2.00 (L1 of PyPI descriptions (trove)) to +6.50 (L2 of PyPI descriptions (trove)), "
+        "below 0 in 1 of 4 groups, most in the last (deepest or rarest) on 1 of 2 sets; by popularity from -2.00"
+    )
+    write_result(tmp_path, "trove", "hilap", 0)
+    assert findings.groups_section(records.read_results(tmp_path)) == []  # nothing to compare with
 
 
 # --- the reading -----------------------------------------------------------------------------------------------------
@@ -393,8 +548,21 @@ def test_parts_of_the_ablation_are_no_rivals_that_hilap_could_be_first_against(t
     for method in ("hilap", "flat-only", "hilap-sl"):
         write_result(tmp_path, "funcat", method, 0)
     row = cells_of(table.page(tmp_path), "Where HiLAP is first", "FunCat (cellcycle)")
-    assert (row["Other systems"], row["EBF"]) == ("0", "nothing to compare with")
+    assert (row["Other rows"], row["EBF"]) == ("0", "nothing to compare with")
     assert records.is_rival("svm")
+
+
+def test_rows_are_counted_by_whose_they_are(tmp_path):
+    others = ("svm", "svm-zero", "flat", "bowcnn-flat", "bowcnn-flat-half")
+    forms = ("hilap", "hilap-paper", "bowcnn-hilap", "bowcnn-paper", "flat-only", "hilap-sl")
+    for method in (*others, *forms, "bowcnn-sl", "bowcnn-flat-members", "hilap-flat-members"):
+        write_result(tmp_path, "trove", method, 0)
+    page = table.page(tmp_path)
+    told = (
+        "of 14 rows on this set (5 settings of other systems, 9 forms and parts of HiLAP, 3 of them among the others)"
+    )
+    assert told in page
+    assert cells_of(page, "Where HiLAP is first", "PyPI descriptions (trove)")["Other rows"] == "8"
 
 
 def test_the_opponents_to_beat_are_counted_too(tmp_path):

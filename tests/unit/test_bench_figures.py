@@ -107,7 +107,7 @@ def test_a_set_of_the_paper_runs_from_its_prepared_folder_to_the_page(own_set, t
     path.write_text(json.dumps(found))
     page = table.page(tmp_path / "results")
     assert "## RCV1" in page
-    assert "*paper: HiLAP (bow-CNN)*" in page
+    assert "| HiLAP (bow-CNN) | – | – | – | – | – | 83.3 | 60.1 | 85.0 |" in page
 
 
 def test_places_in_encoder_options_become_folders():
@@ -397,6 +397,27 @@ def test_epochs_have_whole_numbers(results, tmp_path, monkeypatch):
     plotting.pyplot().close(seen[0])
 
 
+def test_bars_do_not_differ_by_the_slant_of_their_strokes_alone():
+    assert not {"/", "\\"} <= {hatch[:1] for _, hatch in plotting.BARS}
+
+
+def committed_figures() -> dict[str, str]:
+    """Name -> what is in docs/figures."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted(plotting.FIGURES.glob("*.svg"))}
+
+
+def test_the_committed_figures_are_what_the_committed_results_give(tmp_path, capsys):
+    version = pytest.importorskip("matplotlib").__version__
+    committed = committed_figures()
+    assert set(committed) == set(figures.DRAWN)
+    drawn_by = {re.search(r"Matplotlib v([\d.]+)", text)[1] for text in committed.values()}
+    if drawn_by != {version}:
+        pytest.skip(f"drawn by matplotlib {', '.join(sorted(drawn_by))}, here is {version}: lines may differ")
+    assert figures.main(["--out", str(tmp_path)]) == 0
+    old = [name for name, text in committed.items() if (tmp_path / f"{name}.svg").read_text(encoding="utf-8") != text]
+    assert not old, f"docs/figures: {', '.join(old)} out of date: run python benchmarks/figures.py"
+
+
 def test_bars_and_lines_differ_in_more_than_their_grey():
     assert len({hatch for _, hatch in plotting.BARS}) == len(plotting.BARS) >= len(records.FRAMEWORKS)
     assert len({mark for _, _, mark in plotting.LINES}) == len(plotting.LINES) >= len(figures.SCORED)
@@ -438,7 +459,9 @@ def test_the_page_shows_the_figures_that_are_drawn_and_no_other(tmp_path):
     assert table.figures_section(tmp_path) == []
     (tmp_path / "gains.svg").write_text("<svg/>")
     assert re.findall(r"\(figures/(\w+)\.svg\)", "".join(table.figures_section(tmp_path))) == ["gains"]
-    assert set(table.FIGURES) == set(figures.DRAWN) - {"cost"}  # cost has a page of its own
+    assert set(table.FIGURES) == set(figures.DRAWN)
+    assert "cross-fitted on the validation documents too" in table.FIGURES["learning"]
+    assert "one measurement" in table.FIGURES["cost"]
 
 
 def test_an_older_result_without_counts_is_no_figure_4(tmp_path):

@@ -168,6 +168,16 @@ def test_the_committed_page_is_what_the_committed_results_give():
     )
 
 
+def test_every_committed_result_has_the_settings_of_today():
+    runs = [one for mine in records.read_results(BENCH / "results").values() for one in mine]
+    assert len(runs) > 100
+    old = []
+    for one in runs:
+        today = json.loads(json.dumps(run.settings_of(one.method, one.name, [])))
+        old += [f"{one.name}/{one.method}" for record in one.records if record["settings"] != today]
+    assert not old, f"run them again with --again, or take the settings back: {', '.join(sorted(set(old)))}"
+
+
 def test_the_readme_shows_what_the_committed_results_give():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert table.readme(text, table.short_table()) == text, "README.md is out of date: run python benchmarks/table.py"
@@ -179,12 +189,28 @@ def test_the_readme_table_has_means_over_seeds_and_the_best_opponents(tmp_path):
     write_result(tmp_path, "go", "svm", 0, test={"micro_f1": 0.4, "macro_f1": 0.09, "example_f1": 0.31})
     write_result(tmp_path, "trove", "hilap", 0, test={"micro_f1": 0.6, "macro_f1": 0.3, "example_f1": 0.57})
     made = table.short_table(tmp_path)
-    assert "| FunCat (cellcycle) | 31.0 / 9.0 / 31.0 (2) | 30.6 / 9.7 / 30.2 | 26.5 / 7.5 / 27.4 |" in made
-    assert "| PyPI descriptions (trove) | 60.0 / 30.0 / 57.0 (1) | 57.2 / 24.2 / 54.5 | – |" in made
+    assert "| FunCat (cellcycle) | 31.0 / 9.0 / 31.0 (2) | – | 30.6 / 9.7 / 30.2 | 26.5 / 7.5 / 27.4 |" in made
+    assert "| PyPI descriptions (trove) | 60.0 / 30.0 / 57.0 (1) | – | 57.2 / 24.2 / 54.5 | – |" in made
     assert "Ontology" not in made  # HiLAP was not run there
     assert "hilap-minilm" not in made
     with pytest.raises(HilapError, match="the marks around the table of results are missing"):
         table.readme("no marks", made)
+
+
+def test_the_readme_table_has_the_best_other_system_by_each_score(tmp_path):
+    scores = {
+        "hilap": (0.5, 0.5, 0.5),
+        "svm": (0.6, 0.2, 0.3),
+        "bowcnn-flat": (0.4, 0.7, 0.2),
+        "flat-only": (0.9, 0.9, 0.9),
+    }
+    for method, three in scores.items():
+        test = dict(zip(("micro_f1", "macro_f1", "example_f1"), three, strict=True))
+        write_result(tmp_path, "trove", method, 0, test=test)
+    made = table.short_table(tmp_path)
+    assert "| 50.0 / 50.0 / 50.0 (1) | 60.0 / 70.0 / 30.0 (`svm` / `bowcnn-flat` / `svm`) |" in made
+    (tmp_path / "trove" / "bowcnn-flat" / "0.json").unlink()
+    assert "| 60.0 / 20.0 / 30.0 (`svm`) |" in table.short_table(tmp_path)
 
 
 def test_without_results_the_page_says_so_and_claims_nothing(tmp_path):
@@ -207,6 +233,16 @@ def test_scores_are_mean_and_sample_deviation_over_seeds_in_percent(tmp_path):
     assert row["Seeds"] == "3"
     assert row["Training, CPU s"] == "1,234 ± 0"
     assert row["Prediction, documents per CPU s"] == "2,000 ± 0"
+    assert row["Memory, MB"] == "–"  # an older result
+
+
+def test_memory_is_the_mean_over_seeds(tmp_path):
+    for seed, held in enumerate((900, 1_500)):
+        write_result(tmp_path, "funcat", "hilap", seed, peak_mb=held)
+    write_result(tmp_path, "funcat", "svm", 0, peak_mb=400)
+    page = table.page(tmp_path)
+    assert cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")["Memory, MB"] == "1,200"
+    assert "`hilap` 1,234 s, 2,000 documents/s, 1,200 MB; `svm` 1,234 s, 2,000 documents/s, 400 MB." in page
 
 
 def test_one_seed_has_no_spread(tmp_path):
@@ -218,9 +254,49 @@ def test_one_seed_has_no_spread(tmp_path):
 def test_the_papers_rows_stand_beside_ours(tmp_path):
     write_result(tmp_path, "go", "hilap", 0)
     page = table.page(tmp_path)
+    row = cells_of(page, "Table 5: Gene Ontology (cellcycle)", "CLUS-HMC")
+    words = [f"*paper, Gene Ontology (cellcycle): {word}*" for word in ("Micro-F1", "Macro-F1", "EBF")]
+    assert [row[word] for word in words] == ["41.4", "3.01", "40.3"]
+    assert (row["Ours"], row["Seeds"], row["Micro-F1"]) == ("–", "–", "–")
+    section = page.partition("## Gene Ontology (cellcycle)\n")[2].partition("\n## ")[0]
+    assert "[Table 5: Gene Ontology (cellcycle)](#table-5-gene-ontology-cellcycle)" in section
+    assert "paper:" not in section
+    assert "FunCat (cellcycle)\n" not in page
+
+
+def test_the_papers_rows_stay_below_a_set_where_none_of_its_systems_was_run(tmp_path):
+    write_result(tmp_path, "go", "hr-lr", 0)
+    page = table.page(tmp_path)
     row = cells_of(page, "Gene Ontology (cellcycle)", "*paper: CLUS-HMC*")
     assert (row["Micro-F1"], row["Macro-F1"], row["EBF"], row["Seeds"]) == ("41.4", "3.01", "40.3", "–")
-    assert "FunCat (cellcycle)\n" not in page
+    assert "Table 5" not in page
+
+
+def test_table_5_has_the_papers_rows_with_ours_as_it_has_them_and_as_we_would(tmp_path):
+    for method, value in (("svm-zero", 0.1), ("svm", 0.2), ("hilap-paper", 0.3), ("hilap", 0.4), ("flat", 0.9)):
+        write_result(tmp_path, "funcat", method, 0, test={"micro_f1": value})
+    part = table.page(tmp_path).partition("### Table 5: FunCat (cellcycle)\n")[2].partition("\n## ")[0]
+    rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| ")][2:]
+    assert [(row[0].strip("| "), re.findall(r"`(.*)`", row[1]), row[3]) for row in rows] == [
+        ("SVM", ["svm-zero"], "10.00"),
+        ("", ["svm"], "20.00"),
+        ("CSSA", [], "–"),
+        ("CLUS-HMC", [], "–"),
+        ("HMCN", [], "–"),
+        ("HiLAP", ["hilap-paper"], "30.00"),
+        ("", ["hilap"], "**40.00**"),
+    ]
+    assert [row[6] for row in rows] == ["2.72", "", "16.0", "25.2", "21.3", "26.5", ""]
+    assert "Micro-F1 `hilap` over `hilap-paper` by 10.00, not tested" in part  # flat is no system of this table
+
+
+def test_links_inside_the_page_lead_to_its_headings():
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    headings = {table.anchor(line.lstrip("# ")) for line in text.splitlines() if line.startswith("#")}
+    links = set(re.findall(r"\]\(#([^)]+)\)", text))
+    assert len(links) > 2
+    assert links <= headings
+    assert table.anchor("The paper's Table 5: GO (a-b)") == "the-papers-table-5-go-a-b"
 
 
 def test_a_set_the_paper_does_not_have_gets_no_rows_of_the_paper(tmp_path):
@@ -270,6 +346,20 @@ def test_areas_stand_beside_those_of_the_systems_own_papers(tmp_path):
     assert "`hmcn-authors`" not in below  # not run
 
 
+def test_published_areas_are_those_of_the_file(tmp_path):
+    write_result(tmp_path / "results", "funcat", "cssa", 0)
+    write_result(tmp_path / "results", "funcat", "hilap", 0)
+    changed = json.loads(json.dumps(PAPER))
+    next(row for row in changed["areas"]["rows"] if row["method"] == "cssa")["values"] = [12.3, 45.6]
+    (tmp_path / "paper.json").write_text(json.dumps(changed), encoding="utf-8")
+    below = table.page(tmp_path / "results", tmp_path / "paper.json").partition("## Areas beside those published")[2]
+    assert "(`cssa`) | – | 12.3 | – | 45.6 | Bi and Kwok 2011 |" in below
+    assert "(`hilap`) | 25.00 | – | – | – | – |" in below
+    for row in PAPER["areas"]["rows"]:
+        assert row["method"] in records.NAMES
+        assert len(row["values"]) == len(PAPER["areas"]["columns"])
+
+
 def test_the_ablation_shows_our_variants_beside_the_papers(tmp_path):
     for method, value in (("hilap-paper", 0.3), ("hilap-sl", 0.2), ("flat-only", 0.1)):
         write_result(tmp_path, "funcat", method, 0, test={"micro_f1": value})
@@ -277,7 +367,7 @@ def test_the_ablation_shows_our_variants_beside_the_papers(tmp_path):
     row = cells_of(page, "Ablation (the paper's Table 6)", "HiLAP-SL (`hilap-sl`)")
     assert (row["Micro-F1"], row["*paper, RCV1: Micro-F1*"], row["*paper, RCV1: EBF*"]) == ("20.00", "82.5", "83.0")
     section = page.partition("## Ablation")[2].partition("\n## ")[0]
-    assert re.findall(r"`([\w-]+)`", section) == ["flat-only", "hilap-sl", "hilap-paper"]  # the paper's order
+    assert re.findall(r"\(`([\w-]+)`\)", section) == ["flat-only", "hilap-sl", "hilap-paper"]  # the paper's order
 
 
 def test_the_whole_method_alone_is_no_ablation(tmp_path):
@@ -292,8 +382,22 @@ def test_inconsistency_is_shown_for_all_sets_beside_the_papers(tmp_path):
     section = "Inconsistent documents, % (the paper's Table 7)"
     svm = cells_of(page, section, "SVM, tuned (`svm`)")
     assert (svm["FunCat (cellcycle)"], svm["Gene Ontology (cellcycle)"]) == ("–", "8.10")
-    assert cells_of(page, section, "*paper: TextCNN*")["*paper, RCV1*"] == "3.74"
-    assert cells_of(page, section, "*paper: HiLAP*")["*paper, RCV1*"] == "0"
+    theirs = "*paper, RCV1 (played by arXiv abstracts)*"
+    assert cells_of(page, section, "*paper: TextCNN*")[theirs] == "3.74"  # not run: it stands alone
+    assert cells_of(page, section, "HiLAP, recommended (`hilap`)")[theirs] == "0 (HiLAP)"
+    assert "*paper: HiLAP*" not in page
+
+
+def test_inconsistency_of_the_papers_systems_stands_in_its_order_with_its_figures(tmp_path):
+    for method in ("hilap", "hmcn", "textcnn-flat-half", "textcnn-flat", "svm-zero", "svm"):
+        write_result(tmp_path, "arxiv", method, 0)
+    part = table.page(tmp_path).partition("## Inconsistent documents")[2].partition("\n## ")[0]
+    rows = re.findall(r"\(`([\w-]+)`\) \|.*\| (.+) \|", part)
+    expected = {"svm-zero": "SVM", "textcnn-flat-half": "TextCNN", "hmcn": "HMCN", "hilap": "HiLAP"}
+    printed = {row: values[0] for row, values in PAPER["tables"]["table_inconsistencies"]["rows"].items()}
+    assert rows == [(method, f"{printed[row]} ({row})") for method, row in expected.items()] + [("svm", "–")]
+    write_result(tmp_path, "rcv1", "svm-zero", 0)
+    assert "*paper, RCV1*" in table.page(tmp_path)  # it plays itself
 
 
 def test_the_gap_to_the_opponents_to_beat_is_told_with_its_sign(tmp_path):
