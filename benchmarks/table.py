@@ -276,8 +276,9 @@ READING = """\
   encoder come from a cache, the seconds leave out what it takes to make them. Memory is the most that the process held
   up to the end of training, with the data and the packages; mean over seeds.
 - HiLAP's recommended forms (`hilap`, `hilap-minilm`, `...-hilap`) train their flat models on the validation documents
-  too, each of which is scored by the models that have not seen it. Other systems learn from the training documents;
-  `c-hmcnn-paper` is trained anew on both in the end, as its authors do."""
+  too, each of which is scored by the models that have not seen it. Other systems learn from the training documents,
+  but for those with *all documents* in their name (`...-refit`) and `c-hmcnn-paper`, which learn anew from both when
+  validation documents have chosen their thresholds, epochs and settings."""
 
 INCONSISTENT = """\
 Documents with a label that lacks an ancestor. The first rows are the systems of the paper's table as it has them, with
