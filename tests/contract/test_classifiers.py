@@ -27,6 +27,7 @@ from tests.contract.classifiers import (
     DETERMINISTIC,
     N_FEATURES,
     READS_TEXTS,
+    SETTLING,
     TAXONOMIES,
     TREE,
     WALKING,
@@ -265,13 +266,41 @@ def test_a_saved_model_saved_again_is_the_same_folder(name, tmp_path):
     assert one == two
 
 
+def with_seeds(name: str, kind: str, **changes):
+    """Documents, and a classifier with the seeds 0 and 1; the same documents judge both."""
+    X, y = documents_for(name, kind)
+    valid = documents_for(name, kind, seed=8)
+    return X, [MAKERS[name](TAXONOMIES[kind], seed=seed, **changes).fit(X, y, valid=valid) for seed in (0, 1)]
+
+
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(name):
     X, y = documents_for(name)
     made = fitted(name, "tree")
     same_answers(made, MAKERS[name](TREE).fit(X, y), X)
-    if name in DETERMINISTIC:
-        return
-    assert not np.array_equal(made.predict_proba(X), MAKERS[name](TREE, seed=1).fit(X, y).predict_proba(X))
+    other = MAKERS[name](TREE, seed=1).fit(X, y)  # holds out other documents
+    assert not np.array_equal(made.predict_proba(X), other.predict_proba(X))
+
+
+@pytest.mark.parametrize("name", DETERMINISTIC)
+def test_a_seed_changes_nothing_in_what_draws_nothing(name, kind):
+    X, (one, other) = with_seeds(name, kind)
+    same_answers(one, other, X)
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in DETERMINISTIC])
+def test_a_seed_changes_what_draws_or_is_ended_on_the_way(name, kind):
+    X, (one, other) = with_seeds(name, kind)
+    assert not np.array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+@pytest.mark.parametrize("name", SETTLING)
+def test_a_seed_does_not_change_where_a_solver_settles(name, kind):
+    X, (one, other) = with_seeds(name, kind)
+    apart = np.abs(one.predict_proba(X) - other.predict_proba(X)).max()
+    X, (one, other) = with_seeds(name, kind, **SETTLING[name])
+    settled = np.abs(one.predict_proba(X) - other.predict_proba(X)).max()
+    assert settled < min(2e-3, apart / 10)
+    assert np.array_equal(one.predict(X).toarray(), other.predict(X).toarray())
 
 
 def test_training_leaves_the_random_numbers_of_others_alone(name):
