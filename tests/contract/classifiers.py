@@ -114,7 +114,7 @@ READS_TEXTS = ("hr-dgcnn",)  # and nothing else: its documents are words
 REFITTED = ("c-hmcnn refitted", "clus-hmc refitted")  # validation documents are learned from in the end
 _LINEAR = ("svm", "leaf-svm", "td-svm", "hsvm", "hr-svm", "hr-lr", "hr-svm of leaves")
 # What a seed changes where validation documents are given (else it chooses the held-out ones, which changes what
-# is learned from): nothing in these, on features that are fewer than the documents ...
+# is learned from): nothing in these, on dense features fewer than the documents ...
 DETERMINISTIC = ("svm", "leaf-svm", "td-svm", "clus-hmc", "clus-hmc refitted", "cssa")
 # ... and in these the order in which documents are gone through, so where they end, but not the optimum they go to;
 # with these settings they come near it. In all others it draws weights, trees or landmarks.
