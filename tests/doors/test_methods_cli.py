@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 
@@ -201,3 +202,10 @@ def test_help_names_the_presets_that_there_are(call):
     }
     shown = call("train", "--help").out
     assert all(preset in shown for names in PRESETS.values() for preset in names)
+
+
+def test_help_names_every_method(call):
+    shown = call("train", "--help").out
+    (words,) = re.findall(r"--method .*?(?=--encoder)", shown, flags=re.DOTALL)
+    named = [word.strip(".,") for word in words.split()]
+    assert [word for word in named if word in METHODS] == [*METHODS]

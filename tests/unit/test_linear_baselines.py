@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from hilap import samples
 from hilap.baselines import hsvm
 from hilap.baselines.chances import ALWAYS, NEVER
 from hilap.baselines.hr_svm import HRSVM
@@ -140,6 +141,13 @@ def test_a_solver_that_is_ended_before_its_goal_says_so(name, changes, words):
 def test_a_solver_that_has_reached_its_goal_says_nothing(name, recwarn):
     MAKERS[name](TREE, tolerance=0.05, strength=0.01).fit(*documents(n=60))
     assert not [one for one in recwarn if issubclass(one.category, ConvergenceWarning)]
+
+
+def test_hr_svm_settles_on_the_bundled_sample_with_its_own_settings(recwarn):
+    parts = samples.load("pypi_topics")
+    made = HRSVM().fit(parts["train"], valid=parts["valid"])
+    assert not [one for one in recwarn if issubclass(one.category, ConvergenceWarning)]
+    assert 20 < len(made.history_) < made.rounds  # 20, the default once, were too few
 
 
 def test_documents_without_any_label_teach_to_give_none(name):

@@ -24,8 +24,10 @@ from hilap.baselines.hmcn import HMCN
 from hilap.baselines.judging import F1S, SELECTS, Judge
 from hilap.baselines.learning import Course, Learning
 from hilap.corpus import Examples
+from hilap.corpus.datasets import load
 from hilap.encoders import make
 from hilap.errors import ModelError, SettingError
+from hilap.metrics.ranking import pooled_area
 from hilap.storage import Stored, load_folder, read_checkpoint, save_folder, write_checkpoint
 from hilap.taxonomy import Taxonomy
 
@@ -710,7 +712,6 @@ def test_rows_are_the_standardised_features_dense_or_sparse():
 
 @pytest.mark.data
 def test_the_max_constraint_holds_on_the_gene_ontology(data_folder):
-    from hilap.corpus.datasets import load
     from hilap.levels import Levels
 
     taxonomy = load("go", data_folder / "go")["valid"].taxonomy
@@ -720,6 +721,17 @@ def test_the_max_constraint_holds_on_the_gene_ontology(data_folder):
     for label in np.random.default_rng(1).choice(len(taxonomy), 200, replace=False):
         members = reach.indices[reach.indptr[label] : reach.indptr[label + 1]]
         np.testing.assert_array_equal(found[:, label], values[:, members].max(1))
+
+
+@pytest.mark.slow  # six minutes
+@pytest.mark.data
+def test_the_area_of_c_hmcnn_as_its_authors_train_it_comes_close_to_the_published_one(data_folder):
+    """Giunchiglia and Lukasiewicz (2020), cellcycle of FunCat; the pooled area as they take it: average precision."""
+    parts = load("funcat", data_folder / "funcat")
+    made = CHMCNN(preset="paper-funcat").fit(parts["train"], valid=parts["valid"])
+    assert made.n_documents_ == len(parts["train"]) + len(parts["valid"])
+    area = pooled_area(parts["test"].labels, made.predict_proba(parts["test"]))
+    assert area == pytest.approx(0.255, abs=0.01)
 
 
 @pytest.mark.parametrize("method", ["c-hmcnn", "hmcn-r", "flat", "conditional"])

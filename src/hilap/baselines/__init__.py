@@ -1,17 +1,30 @@
 """The systems that the paper compares with, each a real implementation of its own paper, with HiLAP's face.
 
-A new one is one file and one line in the table.
+A new one is one file and a line in each of the tables below. The classes are imported when first used: asking which
+there are must not wait for torch.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hilap.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from hilap.baselines.base import Baseline
+    from hilap.baselines.c_hmcnn import CHMCNN
+    from hilap.baselines.clus_hmc import ClusHMC
+    from hilap.baselines.conditional import Conditional
+    from hilap.baselines.cssa import CSSA
+    from hilap.baselines.flat import Flat
+    from hilap.baselines.hmcn import HMCN
+    from hilap.baselines.hr_dgcnn import HRDGCNN
+    from hilap.baselines.hr_svm import HRSVM
+    from hilap.baselines.hsvm import HSVM
+    from hilap.baselines.leaf_svm import LeafSVM
+    from hilap.baselines.svm import SVM
+    from hilap.baselines.td_svm import TopDownSVM
 
 METHODS = {
     "flat": ("hilap.baselines.flat", "Flat"),
@@ -48,4 +61,31 @@ def method(name: str) -> type[Baseline]:
     return found
 
 
-__all__ = ["METHODS", "method"]
+def __getattr__(name: str) -> Any:
+    for module, kind in METHODS.values():
+        if kind == name:
+            value = globals()[name] = getattr(import_module(module), kind)
+            return value
+    raise AttributeError(f"module 'hilap.baselines' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__]
+
+
+__all__ = [
+    "CHMCNN",
+    "CSSA",
+    "HMCN",
+    "HRDGCNN",
+    "HRSVM",
+    "HSVM",
+    "METHODS",
+    "SVM",
+    "ClusHMC",
+    "Conditional",
+    "Flat",
+    "LeafSVM",
+    "TopDownSVM",
+    "method",
+]

@@ -77,7 +77,7 @@ class HRSVM(LinearBaseline):
         strength: float = 1.0,
         row_options: Mapping[str, Any] | None = None,
         tolerance: float = 1e-3,
-        rounds: int = 20,
+        rounds: int = 50,
         threshold: float | None = None,
         tune: str | None = None,
         repair: str | None = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hilap.baselines import METHODS
 from hilap.cli.options import (
     BadLines,
     BadLinesPolicy,
@@ -46,6 +47,7 @@ PRESETS = {
     "c-hmcnn": ("default", "paper-funcat", "paper-go"),
 }
 """Method -> its presets, the first where none is asked for. Written down: asking the classes for help imports torch."""
+_METHODS_HELP = f"{HILAP}, or a system to compare with: {', '.join(METHODS)}."
 _PRESETS_HELP = "; ".join(f"{method}: {', '.join(names)}" for method, names in PRESETS.items())
 
 
@@ -58,9 +60,7 @@ def train(
         str | None,
         typer.Option(help="The validation documents; without them a share of the corpus is held out."),
     ] = None,
-    method: Annotated[
-        str, typer.Option("--method", help="hilap, or a system to compare with, such as svm or flat.")
-    ] = HILAP,
+    method: Annotated[str, typer.Option("--method", help=_METHODS_HELP)] = HILAP,
     encoder: Annotated[
         str | None,
         typer.Option(help="mlp, tfidf, textcnn, …: see docs/encoders.md; default: what the documents have."),
