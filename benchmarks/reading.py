@@ -34,10 +34,11 @@ validation documents, but which questions were asked was known from the test: [d
 11](decisions/0011-condensed-scores-and-a-short-walk.md) say what stood before."""
 GO_MACRO = """\
 Why not on GO's Macro-F1: most of its labels have a handful of documents, and whoever gives a rare label to many
-documents finds some of them. A flat network with a threshold for each label (`flat-scut`) does so without measure, at a
-Micro-F1 below 10; C-HMCNN (`c-hmcnn`), one network, does so a little more often than HiLAP, whose mean of five networks
-is less sure of rare labels, at a point less Micro-F1. Tuned for the geometric mean of the three scores HiLAP too has
-more Macro-F1, at four points of Micro-F1 ([decision 11](decisions/0011-condensed-scores-and-a-short-walk.md))."""
+documents finds some of them. A flat network with a threshold for each label (`flat-scut`) does so without measure, at
+the price of nearly all its Micro-F1; C-HMCNN (`c-hmcnn`), one network, does so a little more often than HiLAP, whose
+mean of several networks is less sure of rare labels. Tuned for the geometric mean of the three scores HiLAP too has
+more Macro-F1, for points of Micro-F1 (one seed, on validation documents: [decision
+11](decisions/0011-condensed-scores-and-a-short-walk.md))."""
 WHY = {("go", "macro_f1"): GO_MACRO}  # where HiLAP is not first, and the reason is known
 
 

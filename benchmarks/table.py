@@ -127,9 +127,10 @@ def against(name: str, runs: Sequence[Runs], paper: dict[str, Any]) -> list[str]
 def made_by(runs: Sequence[Runs]) -> str:
     """Which code and packages made these figures."""
     records = [record for one in runs for record in one.records]
-    codes = sorted({str(record.get("code", "unknown")) for record in records})
+    commits = sorted({str(record.get("commit") or "unknown") for record in records})
     packages = sorted({f"{key} {value}" for record in records for key, value in record.get("versions", {}).items()})
-    return f"Made by code {', '.join(f'`{code}`' for code in codes)} with {', '.join(packages) or 'unknown versions'}."
+    told = ", ".join(f"`{commit}`" for commit in commits)
+    return f"Made by the library as of {told} with {', '.join(packages) or 'unknown versions'}."
 
 
 def ablation_section(pages: dict[str, list[Runs]], paper: dict[str, Any]) -> list[str]:
@@ -278,7 +279,9 @@ READING = """\
 - HiLAP's recommended forms (`hilap`, `hilap-minilm`, `...-hilap`) train their flat models on the validation documents
   too, each of which is scored by the models that have not seen it. Other systems learn from the training documents,
   but for those with *all documents* in their name (`...-refit`) and `c-hmcnn-paper`, which learn anew from both when
-  validation documents have chosen their thresholds, epochs and settings."""
+  validation documents have chosen their thresholds, epochs and settings.
+- *Made by* names commits; a `+` behind one: something that the result is made from was not as committed. Where a result
+  is older than this note it is the first commit with the source that its hash (`code`) is of."""
 
 INCONSISTENT = """\
 Documents with a label that lacks an ancestor. The first rows are the systems of the paper's table as it has them, with

@@ -408,10 +408,10 @@ def test_the_gap_to_the_opponents_to_beat_is_told_with_its_sign(tmp_path):
     assert "## Opponents: not measured by us" in page
 
 
-def test_the_page_names_the_code_that_made_the_figures(tmp_path):
-    write_result(tmp_path, "funcat", "hilap", 0, code="aaa")
-    write_result(tmp_path, "funcat", "hilap", 1, code="bbb")
-    assert "Made by code `aaa`, `bbb` with torch 2.13.0." in table.page(tmp_path)
+def test_the_page_names_the_commits_that_made_the_figures(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0, commit="aaa")
+    write_result(tmp_path, "funcat", "hilap", 1, commit="bbb")
+    assert "Made by the library as of `aaa`, `bbb` with torch 2.13.0." in table.page(tmp_path)
 
 
 def test_seeds_are_counted_in_the_order_of_numbers(tmp_path):
