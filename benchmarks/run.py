@@ -310,6 +310,8 @@ def lent(lender: Path, data: dict[str, str]) -> tuple[Any, dict[str, float]]:
     if note["data"] != data:
         raise SystemExit(f"{lender}: this model was trained on other data")
     made = HiLAPClassifier.load(lender)
+    if "members" in note["training"]:  # lent to the lender too: its own history does not have them
+        return made, note["training"]["members"]
     seconds = [(record["phase"].startswith("flat"), record.get("seconds", 0.0)) for record in made.history_]
     share = sum(spent for flat, spent in seconds if flat) / max(1e-9, sum(spent for _, spent in seconds))
     return made, {clock: share * float(note["training"][clock]) for clock in CLOCKS}
@@ -349,7 +351,8 @@ def trained_model(
     ended = {"seconds": time.perf_counter(), "cpu_seconds": time.process_time()}
     packages = ("torch", "numpy", "scikit-learn")
     trained = {
-        "training": {clock: round(ended[clock] - began[clock] + before[clock], 1) for clock in CLOCKS},
+        "training": {clock: round(ended[clock] - began[clock] + before[clock], 1) for clock in CLOCKS}
+        | ({"members": {clock: round(before[clock], 1) for clock in CLOCKS}} if lender is not None else {}),
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "versions": {"python": platform.python_version()} | {package: version(package) for package in packages},
         "data": data,

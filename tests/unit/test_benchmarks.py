@@ -798,6 +798,11 @@ def test_settings_like_those_of_another_method_differ_in_what_they_say(monkeypat
     assert run.settings_of("two", "go", []) == {"system": "svm", "strength": 2, "refit": True, "tune": "mean"}
 
 
+def data_of(folder):
+    parts = run.parts_of("tiny", folder / "data")
+    return {part: run.hash_of(parts[part]) for part in ("train", "valid", "test")}
+
+
 def test_the_time_of_lent_members_is_added_by_both_clocks(shared, tmp_path, monkeypatch):
     shared("walk", tmp_path / "models")
     before = run.lent
@@ -805,8 +810,12 @@ def test_the_time_of_lent_members_is_added_by_both_clocks(shared, tmp_path, monk
         run, "lent", lambda lender, data: (before(lender, data)[0], {"seconds": 1000.0, "cpu_seconds": 2000.0})
     )
     spent = shared("walk-flat", tmp_path / "models")["training"]
+    assert spent.pop("members") == {"seconds": 1000.0, "cpu_seconds": 2000.0}
     assert 1000 <= spent["seconds"] < 1100  # to a tenth
     assert 2000 <= spent["cpu_seconds"] < 2100
+    monkeypatch.setattr(run, "lent", before)
+    told = before(tmp_path / "models" / "tiny" / "walk-flat" / "0", data_of(tmp_path))[1]
+    assert told == {"seconds": 1000.0, "cpu_seconds": 2000.0}  # lent on, they are what they were
 
 
 def test_a_test_result_of_changed_settings_cannot_stand_where_those_of_the_settings_do(monkeypatch, tmp_path):
