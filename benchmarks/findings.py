@@ -62,7 +62,7 @@ def tuned_words(variants: Sequence[Runs], flat: Runs | None) -> list[str]:
     above = [HEADINGS[key] for key in F1 if (means[key] or 0.0) > max(mean_of(one, key) or 0.0 for one in variants)]
     reached = " / ".join(f"{mean:.2f}" for mean in means.values())
     beats = f"above every variant by {', '.join(above)}" if above else "above the best variant by no score"
-    return [f"{told}; a flat network of its own kind with a tuned threshold (`flat`) stands at {reached}, {beats}."]
+    return [f"{told}; a flat network with a tuned threshold (`flat`) stands at {reached}, {beats}."]
 
 
 def inconsistency_words(pages: Mapping[str, Sequence[Runs]], methods: Sequence[str]) -> list[str]:
