@@ -136,6 +136,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         reward: Mapping[str, float] | str | None = None,
         reward_beta: float | None = None,
         reward_power: float | None = None,
+        biased_walks: bool | None = None,
         entropy_bonus: float | None = None,
         standardise_returns: bool | None = None,
         stay: bool | None = None,
@@ -210,6 +211,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.reward = reward
         self.reward_beta = reward_beta
         self.reward_power = reward_power
+        self.biased_walks = biased_walks
         self.entropy_bonus = entropy_bonus
         self.standardise_returns = standardise_returns
         self.stay = stay

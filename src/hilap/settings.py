@@ -14,7 +14,7 @@ from hilap.errors import SettingError, did_you_mean, require
 SettingsT = TypeVar("SettingsT", bound="Settings")
 METRICS = ("example_f1", "micro_f1", "macro_f1", "mean", "balanced")
 PRETRAINED = ("static", "transformer")  # encoders that know something before they are trained
-REWARDS = ("example_f1", "f_beta", "weighted_f1", "hierarchical")
+REWARDS = ("example_f1", "f_beta", "weighted_f1", "hierarchical", "micro_f1", "macro_f1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +108,7 @@ class TrainSettings(Settings):
     reward: Mapping[str, float] | str = "example_f1"  # one reward, or several with their weights
     reward_beta: float = 1.0  # for f_beta: above 1 favours recall
     reward_power: float = 0.5  # for weighted_f1: a label weighs its share of documents to the minus this
+    biased_walks: bool = False  # walks that learn have the biases that decoding would have (ours)
     entropy_bonus: float = 0.0  # published code: 2, falling by 0.9 every 500 updates
     standardise_returns: bool = False  # published code
     stay: bool = False  # published code: a place is its own positive candidate in the supervised loss
@@ -170,7 +171,7 @@ class TrainSettings(Settings):
         if self.wide_vectors is not None:
             _one_of("wide_vectors", self.wide_vectors, PRETRAINED)
             require(self.wide, "wide_vectors", "none unless wide is true", self.wide_vectors)
-        for name in ("standardise_returns", "stay", "pool_validation", "wide"):
+        for name in ("biased_walks", "standardise_returns", "stay", "pool_validation", "wide"):
             _truth(name, getattr(self, name))
         self._check_rewards()
 

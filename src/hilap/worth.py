@@ -22,16 +22,22 @@ class Score:
     formula: Callable[[Tensor, Tensor, Tensor], Tensor]  # hits, placed, gold -> the score, entry by entry
     weights: Tensor | None = None  # (L,) what a label counts; None: 1
     share: float = 1.0  # of this score in a sum of several
+    prices: Tensor | None = None  # (L,) what a placed label counts in the second sum; None: what it weighs
 
     def weigh(self, labels: Tensor, like: Tensor) -> Tensor:
         """(M,) what these labels count."""
         return like.new_ones(len(labels)) if self.weights is None else self.weights.to(like)[labels]
 
+    def price(self, labels: Tensor, like: Tensor) -> Tensor:
+        """(M,) what it counts that these labels are placed."""
+        return self.weigh(labels, like) if self.prices is None else self.prices.to(like)[labels]
+
     def of_sets(self, placed: Tensor, gold: Tensor) -> Tensor:
         """(R,) the score of (R, L) placed sets against gold ones."""
         weights = torch.ones(placed.shape[1]) if self.weights is None else self.weights
-        hits, found, right = ((s.to(weights.dtype) @ weights) for s in (placed & gold, placed, gold))
-        return self.share * self.formula(hits, found, right)
+        prices = weights if self.prices is None else self.prices
+        sums = ((s.to(w.dtype) @ w) for s, w in ((placed & gold, weights), (placed, prices), (gold, weights)))
+        return self.share * self.formula(*sums)
 
 
 EXAMPLE_F1 = Score(f1_from_counts)
@@ -60,10 +66,9 @@ def gains(
     total = like.new_zeros(steps + 1, n)
     right, everything = gold[row, label], torch.arange(gold.shape[1], device=gold.device)
     for score in scores:
-        weight = score.weigh(label, like)
         found, hits = (
             like.new_zeros((steps + 1) * n).index_add(0, (step + 1) * n + row, value).view(steps + 1, n).cumsum(0)
-            for value in (weight, weight * right)
+            for value in (score.price(label, like), score.weigh(label, like) * right)
         )
         whole = gold.to(like.dtype) @ score.weigh(everything, like)
         total += score.share * score.formula(hits, found, whole.expand_as(hits))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hilap import HiLAPClassifier
 from hilap.corpus import Examples
-from hilap.decoding import decode
+from hilap.decoding import StopBias, decode
 from hilap.encoders import make
 from hilap.network import Network, Seen, evaluating
 from hilap.policy import Policy
@@ -47,7 +47,7 @@ def examples(taxonomy: Taxonomy, seed: int = 0, n: int = 9) -> Examples:
     return Examples.of(taxonomy, sets, features=features)
 
 
-def run_of(taxonomy: Taxonomy, policy: dict | None = None, n: int = 9, **more) -> Run:
+def run_of(taxonomy: Taxonomy, policy: dict | None = None, n: int = 9, bias: StopBias | None = None, **more) -> Run:
     """The plan of a run over a small network, with larger weights than at the start: probabilities are uneven."""
     train, valid = examples(taxonomy, 0, n), examples(taxonomy, 1, n)
     generator = torch.Generator().manual_seed(0)
@@ -56,7 +56,7 @@ def run_of(taxonomy: Taxonomy, policy: dict | None = None, n: int = 9, **more) -
     network = Network(taxonomy, encoders, PolicySettings(**{"hidden": 8, "width": 6, **(policy or {})}), generator)
     for weight in network.policy.parameters():
         weight.data.mul_(2)
-    return plan(taxonomy, network, TrainingData(train, network), TrainingData(valid, network), settings)
+    return plan(taxonomy, network, TrainingData(train, network), TrainingData(valid, network), settings, bias=bias)
 
 
 def loss_of(run: Run, step: int = 0, seed: int = 4) -> tuple[torch.Tensor, dict[str, float]]:
@@ -89,6 +89,26 @@ def changed(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> 
 # -- the loss by hand: O_RL + alpha O_SL ------------------------------------------------------------------------------
 
 
+def judged(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """(n, L) gold sets of the validation documents, and those of the greedy walk."""
+    with evaluating(run.network) as network:
+        documents = network.documents(network.see(run.valid.batch(np.arange(len(run.valid)))))
+        found = decode(network.policy, documents, max_steps=run.max_steps).placed.numpy()
+    return run.valid.labels.toarray().astype(bool), found
+
+
+def of_all(name: str, placed: set[int], gold: set[int], right: np.ndarray, found: np.ndarray) -> float:
+    """What a set adds to a score of all documents, to first order, written out label by label."""
+    n, hits, sizes = len(right), (right & found).sum(0), found.sum(0) + right.sum(0)
+    if name == "micro_f1":
+        f1 = 2 * hits.sum() / sizes.sum()
+        return float(sum(n * (2 * (k in gold) - f1) / sizes.sum() for k in placed))
+    covered = [k for k in range(len(sizes)) if right[:, k].any()]
+    mean = np.mean([2 * hits[k] / sizes[k] for k in covered])
+    each = {k: (2 * hits[k] + 2 * mean) / (sizes[k] + 2) for k in covered}
+    return float(sum(n * (2 * (k in gold) - each[k]) / (sizes[k] + 2) for k in placed & {*covered}) / len(covered))
+
+
 def worth(run: Run, placed: set[int], gold: set[int]) -> float:
     """What a set is worth by the rewards of the settings, written out."""
     options = run.settings
@@ -106,6 +126,7 @@ def worth(run: Run, placed: set[int], gold: set[int]) -> float:
         "f_beta": ratio((1 + square) * len(placed & gold), len(placed) + square * len(gold)),
         "weighted_f1": ratio(2 * both, sum(weight[k] for k in placed) + sum(weight[k] for k in gold)),
         "hierarchical": ratio(sum(cost[k] for k in placed & gold), sum(cost[k] for k in placed | gold)),
+        **{name: of_all(name, placed, gold, *judged(run)) for name in ("micro_f1", "macro_f1")},
     }
     parts = {options.reward: 1.0} if isinstance(options.reward, str) else options.reward
     return sum(part * found[name] for name, part in parts.items()) / sum(parts.values())
@@ -170,6 +191,9 @@ ONE_BY_ONE = {
     "weighted_f1": {"reward": "weighted_f1", "reward_power": 1.5},
     "hierarchical": {"reward": "hierarchical"},
     "mixed rewards": {"reward": {"example_f1": 1.0, "hierarchical": 3.0}},
+    "micro_f1": {"reward": "micro_f1"},
+    "macro_f1": {"reward": "macro_f1"},
+    "rewards of one and of all": {"reward": {"example_f1": 1.0, "micro_f1": 1.0, "macro_f1": 2.0}},
     "together": {"gamma": 0.7, "rollouts": 2, "supervised_weight": 0.5, "stay": True, "standardise_returns": True},
 }
 
@@ -188,6 +212,30 @@ def test_the_loss_is_that_of_the_reinforced_walks_and_alpha_times_the_supervised
     assert abs(reinforced) > 1e-3
     assert loss.item() == pytest.approx(reinforced + run.settings.supervised_weight * supervised, rel=1e-4, abs=1e-5)
     assert figures["reward"] == pytest.approx(gained, abs=1e-5)
+
+
+def test_walks_that_learn_have_the_biases_of_decoding_where_asked(taxonomy, monkeypatch):
+    def walked(**options) -> torch.Tensor:
+        with monkeypatch.context() as patch:
+            calls = record(patch, Policy, "rollout")
+            loss_of(run_of(taxonomy, n=40, supervised_weight=0.0, **options))
+            return calls[-1][1].placed
+
+    assert walked().any()
+    assert not walked(bias=StopBias(constant=100.0), biased_walks=True).any()  # stop is all that is left
+    assert torch.equal(walked(bias=StopBias(constant=100.0)), walked())
+
+
+def test_rewards_of_all_documents_follow_how_things_stand_after_each_epoch(tree, monkeypatch):
+    calls = record(monkeypatch, import_module("hilap.training.phases"), "mixed")
+    options = {**SMALL, "supervised_epochs": 0, "reinforced_epochs": 3, "learning_rate": 0.05}
+    HiLAPClassifier(**options, reward={"example_f1": 1.0, "macro_f1": 1.0}).fit(
+        examples(tree, 0, 20), valid=examples(tree, 1)
+    )  # three updates an epoch
+    placed = [given["now"].placed.tolist() for given, _ in calls]
+    assert len(placed) == 9
+    assert [placed[0], placed[3], placed[6]] == [placed[2], placed[5], placed[8]]
+    assert placed[0] != placed[3]
 
 
 def test_no_walk_is_longer_than_set(taxonomy, monkeypatch):
@@ -437,3 +485,20 @@ def test_a_residual_classifier_that_learns_nothing_from_walks_predicts_that_too(
     expected = made_consistent(taxonomy, logits > threshold, lift=lift, rule="ancestors")
     assert np.array_equal(made.predict(new).toarray() > 0, expected)
     assert ((logits > threshold) != expected).any()  # the flat model alone is not consistent
+
+
+def test_without_reinforced_epochs_a_residual_policy_is_what_it_is_before_the_first_one(taxonomy):
+    """What the bench calls HiLAP before reinforcement: the walk with its threshold, shortfalls and tuned biases."""
+
+    def fitted(epochs: int) -> HiLAPClassifier:
+        options = {"preset": "residual", "folds": 2, "flat_epochs": 8, "learning_rate": 0.02, "weight_decay": 0.0}
+        made = HiLAPClassifier(**SMALL, **options, reinforced_epochs=epochs, reinforced_learning_rate=0.0)
+        return made.fit(examples(taxonomy, 0, 60), valid=examples(taxonomy, 1, 60))
+
+    without, with_ = fitted(0), fitted(1)
+    assert not changed(weights_of(without.network_), weights_of(with_.network_))
+    assert without.network_.policy.bias[-1].item() != 0
+    assert without.decode_ == with_.decode_
+    records = [record for record in without.history_ if record["phase"] == "reinforced"]
+    assert [record["epoch"] for record in records] == [0]
+    assert records[0] == next(record for record in with_.history_ if record["phase"] == "reinforced")

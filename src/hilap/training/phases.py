@@ -25,10 +25,11 @@ from hilap.encoders import parameter_rates
 from hilap.encoders.rows import DenseRows, SparseRows
 from hilap.label_text import label_texts
 from hilap.metrics import flat as flat_metrics
+from hilap.metrics.counts import label_counts, pair
 from hilap.metrics.single import single
 from hilap.network import Network, Seen, averaged, evaluating, flat_loss, reinforced_loss, supervised_loss
 from hilap.policy import Documents, imitation_loss, sampler
-from hilap.rewards import mixed
+from hilap.rewards import OF_ALL, Standing, mixed
 from hilap.settings import TrainSettings
 from hilap.taxonomy import Taxonomy
 from hilap.training.data import TrainingData
@@ -43,6 +44,14 @@ ROUGH = {"constant": (-0.4, -0.2, 0.0, 0.2, 0.4), "prior": (0.0, 0.1, 0.2)}
 ROUGH_RESIDUAL = {"constant": ROUGH["constant"], "count": (0.0, 0.25, 0.5, 0.75)}
 """Where the stop bias is looked for after every epoch; after the last one it is looked for more closely."""
 ENTROPY_DECAY, ENTROPY_EVERY = 0.9, 500  # of the published code
+
+
+@dataclass(frozen=True)
+class Now:
+    """How the greedy walk stands: what rewards of all documents, and biases of learning walks, start from."""
+
+    bias: StopBias  # the one it was judged with
+    standing: Standing  # of the documents that stop biases are tuned on
 
 
 @dataclass
@@ -64,6 +73,7 @@ class Run:
     threshold: float = 0.5  # of the flat model, tuned on validation documents
     wide: Tensor | None = None  # (repeats, n, L) logits of the wide part by SVMs that have not seen the document
     kernel: Tensor | None = None  # the same of the kernel part by machines that have not
+    now: Now | None = None  # how walks stand since they were last judged
     phases: list[Phase] = field(default_factory=list)
 
     def see(self, rows: NDArray[np.int64]) -> Seen:
@@ -111,6 +121,17 @@ class Run:
         rows = np.sort(rows[: max(0, MOST_TUNED - len(self.valid))])
         labels = sparse.vstack([self.valid.labels, self.train.labels[rows]], format="csr")
         return labels, torch.cat([self.honest_valid, self.honest[rows]])
+
+    def stand(self) -> Now:
+        """How the greedy walk stands since the last epoch; found again where a run is resumed, to the same."""
+        return self.now or _judge_walk(self)[1]
+
+    def added(self, bias: StopBias) -> Tensor | None:
+        """(A,) what a bias adds to the scores of actions."""
+        if bias == StopBias():
+            return None
+        shortfall = self.network.shortfall.numpy()
+        return bias.vector(self.taxonomy, self.train.label_counts(), len(self.train), shortfall)
 
     def fit_wide(self) -> None:
         """Solve the wide part: it takes seconds and always gives the same, so no checkpoint has to keep it."""
@@ -211,7 +232,8 @@ def plan(
         phases.append(_supervised(run))
     if settings.variant == "hilap" and settings.imitation_epochs:
         phases.append(_imitation(run))
-    if settings.variant == "hilap" and settings.reinforced_epochs:
+    # A residual policy walks before it has learned anything: without epochs the phase sets where it starts, and ends.
+    if settings.variant == "hilap" and (settings.reinforced_epochs or not settings.imitation_epochs):
         phases.append(_reinforced(run))
     run.phases = [phase for phase in phases if phase.parameters]
     return run
@@ -301,7 +323,7 @@ def _imitation(run: Run) -> Phase:
         shares=parameter_rates(run.network),
         rows=np.arange(len(run.train)),
         loss=loss,
-        validate=lambda: _judge_walk(run),
+        validate=lambda: _judge_walk(run)[0],
         begin=lambda generator: _begin_policy(run, generator),
         setup=lambda: _prepare_policy(run),
     )
@@ -310,17 +332,21 @@ def _imitation(run: Run) -> Phase:
 def _reinforced(run: Run) -> Phase:
     settings = run.settings
     shares = torch.from_numpy((run.train.label_counts() / max(1, len(run.train))).astype(np.float32))
-    scores = mixed(
-        settings.rewards,
-        shares=shares,
-        levels=torch.from_numpy(run.taxonomy.levels),
-        beta=settings.reward_beta,
-        power=settings.reward_power,
-    )
+    levels = torch.from_numpy(run.taxonomy.levels)
+    of_all = any(settings.rewards.get(name) for name in OF_ALL)
 
     def loss(batch: NDArray[np.int64], generator: torch.Generator, step: int) -> tuple[Tensor, dict[str, float]]:
         seen = run.see(batch)
-        documents = run.network.documents(seen).sharing()
+        scores = mixed(
+            settings.rewards,
+            shares=shares,
+            levels=levels,
+            beta=settings.reward_beta,
+            power=settings.reward_power,
+            now=run.stand().standing if of_all else None,
+        )
+        bias = run.added(run.stand().bias) if settings.biased_walks else None
+        documents = run.network.documents(seen, bias).sharing()
         gold = run.train.gold(batch)
         losses, gained = reinforced_loss(
             run.network.policy,
@@ -347,7 +373,7 @@ def _reinforced(run: Run) -> Phase:
         shares=parameter_rates(run.network),
         rows=np.arange(len(run.train)),
         loss=loss,
-        validate=lambda: _judge_walk(run),
+        validate=lambda: _judge_walk(run)[0],
         begin=(lambda generator: _begin_policy(run, generator)) if fresh else (lambda generator: None),
         setup=lambda: _prepare_policy(run),
         keep_start=True,
@@ -414,12 +440,13 @@ def _judge(run: Run, sets: Callable[[Network, Seen], Tensor]) -> dict[str, float
     return score_sets(run.valid.labels, np.concatenate(found), run.settings.select)
 
 
-def _judge_walk(run: Run) -> dict[str, float]:
-    """Scores of the greedy walk; where the stop bias will be tuned, with a roughly tuned one."""
+def _judge_walk(run: Run) -> tuple[dict[str, float], Now]:
+    """Scores of the greedy walk, and how it stands; where the stop bias will be tuned, with a roughly tuned one."""
     labels, honest = run.tuning()
     if run.tune is None:
         walked = _walked(run, _ready(run, labels.shape[0], honest), run.bias)
-        return score_sets(run.valid.labels, walked[: len(run.valid)], run.settings.select)
+        run.now = Now(run.bias, _standing(labels, walked))
+        return score_sets(run.valid.labels, walked[: len(run.valid)], run.settings.select), run.now
     found: dict[StopBias, NDArray[np.bool_]] = {}
     kept = None
     if run.network.keeps(labels.shape[0]):
@@ -432,8 +459,14 @@ def _judge_walk(run: Run) -> dict[str, float]:
 
     grids = ROUGH_RESIDUAL if run.network.policy.residual else ROUGH
     best = tune_stop_bias(sets, labels, metric=run.tune, grids=grids, refinements=0).bias
+    run.now = Now(best, _standing(labels, found[best]))
     scores = score_sets(run.valid.labels, found[best][: len(run.valid)], run.settings.select)
-    return {**scores, "stop_bias": best.constant, "prior_bias": best.prior, "count_bias": best.count}
+    return {**scores, "stop_bias": best.constant, "prior_bias": best.prior, "count_bias": best.count}, run.now
+
+
+def _standing(labels: Any, found: NDArray[np.bool_]) -> Standing:
+    hits, placed, gold = (torch.from_numpy(n.astype(np.float32)) for n in label_counts(*pair(labels, found)))
+    return Standing(hits, placed, gold, len(found))
 
 
 def _ready(run: Run, n: int, honest: Tensor | None) -> Iterator[tuple[Seen, Documents]]:
@@ -448,11 +481,7 @@ def _ready(run: Run, n: int, honest: Tensor | None) -> Iterator[tuple[Seen, Docu
 
 def _walked(run: Run, ready: Iterable[tuple[Seen, Documents]], bias: StopBias) -> NDArray[np.bool_]:
     """(n, L) the sets of greedy walks of these documents with a bias."""
-    added = None
-    if bias != StopBias():
-        shortfall = run.network.shortfall.numpy()
-        added = bias.vector(run.taxonomy, run.train.label_counts(), len(run.train), shortfall)
-    found = []
+    added, found = run.added(bias), []
     with evaluating(run.network) as network:
         for seen, halves in ready:
             documents = network.biased(halves, seen, added)
