@@ -1,15 +1,20 @@
-"""How figures are put into the cells of a table: mean and spread, the best in bold, the paper's as printed."""
+"""How figures are put into tables: mean and spread, the best in bold, the paper's as printed, words to the left."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 
-from records import Runs
+from records import Runs  # also finds hilap in src/
+
+from hilap.metrics.words import markdown_table as plain_table
 
 F1 = ("micro_f1", "macro_f1", "example_f1")
 HEADINGS = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "example_f1": "EBF"}
 NONE = "–"
+LEFT, RIGHT = ":--", "--:"
+NUMBER = re.compile(r"\**[+-]?\d")  # how a cell with a figure begins, bold or not
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
@@ -65,3 +70,11 @@ def figure(value: float | None) -> str:
     if isinstance(value, int):
         return str(value)
     return f"{value:.1f}" if round(value, 1) == value else f"{value:.2f}"
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown; columns of figures to the right, the first and those of words to the left."""
+    columns = [[row[j] for row in rows if row[j] not in ("", NONE)] for j in range(len(headings))]
+    sides = [RIGHT if j and all(map(NUMBER.match, column)) else LEFT for j, column in enumerate(columns)]
+    head, _, *lines = plain_table(headings, rows).splitlines()
+    return "\n".join([head, f"| {' | '.join(sides)} |", *lines])

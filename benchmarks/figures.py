@@ -19,7 +19,7 @@ import numpy as np
 from cells import F1, HEADINGS, percent
 from certainty import of_seeds
 from numpy.typing import NDArray
-from plotting import FIGURES, Bar, Curve, Floats, bars, legend_below, line, panels, save
+from plotting import FIGURES, Bar, Curve, Floats, bars, dots, legend_below, line, panels, save
 from records import BASE_METHODS, BASE_NAMES, FRAMEWORKS, HERE, NAMES, SETS, Runs, read_object, read_results
 from sections import bases_of
 
@@ -31,7 +31,10 @@ GAINS = {  # what is said of it -> a system, and what it is compared with
     "HiLAP over a flat network, tuned": ("hilap", "flat"),
     "HiLAP on bow-CNN over flat bow-CNN at 0.5": ("bowcnn-hilap", "bowcnn-flat-half"),
     "HiLAP on bow-CNN over flat bow-CNN, tuned": ("bowcnn-hilap", "bowcnn-flat"),
+    "The paper's policy on bow-CNN over flat bow-CNN at 0.5": ("bowcnn-paper", "bowcnn-flat-half"),
+    "The paper's policy on bow-CNN over flat bow-CNN, tuned": ("bowcnn-paper", "bowcnn-flat"),
     "HiLAP-SL on bow-CNN over flat bow-CNN at 0.5": ("bowcnn-sl", "bowcnn-flat-half"),
+    "HiLAP-SL on bow-CNN over flat bow-CNN, tuned": ("bowcnn-sl", "bowcnn-flat"),
 }
 GROUPS = {  # how labels are grouped -> what stands below the groups
     "level": "level, and how many labels it has",
@@ -52,23 +55,24 @@ def base_models(pages: Pages, out: Path) -> str:
     shown = {name: bases_of(runs) for name, runs in pages.items() if any(one.method in BASE_METHODS for one in runs)}
     if not shown:
         return NOTHING + "no result of a base model (textcnn-flat, bowcnn-hilap, …)"
-    figure, axes = panels(len(shown), len(F1), width=4.2)
+    figure, axes = panels(len(shown), len(F1), width=4.8)
     for row, (name, bases) in zip(axes, shown.items(), strict=True):
         for one, key in zip(row, F1, strict=True):
             series = {
                 words: [score_bar(mine.get(framework), key) for mine in bases.values()]
                 for framework, words in FRAMEWORKS.items()
             }
-            bars(one, [_broken(BASE_NAMES[base]) for base in bases], series)
-            one.tick_params(axis="x", labelsize=6)
-            one.set_title(f"{SETS.get(name, name)}: {HEADINGS[key]}", fontsize=9)
-    legend_below(figure, axes, list(FRAMEWORKS.values()), f"{SPREAD}; 1: one seed")
+            low = dots(one, [_broken(BASE_NAMES[base]) for base in bases], series)
+            title = f"{SETS.get(name, name)}: {HEADINGS[key]}"
+            one.set_title(title + (f" (axis from {low:g})" if low else ""), fontsize=9)
+    note = f"{SPREAD}; 1: one seed; axes do not begin at 0 but where the title says, so compare places and not heights"
+    legend_below(figure, axes, list(FRAMEWORKS.values()), note)
     save(figure, out / "base_models")
     return f"{len(shown)} sets"
 
 
 def _broken(words: str) -> str:
-    """A name in lines short enough to stand under a group of bars."""
+    """A name in lines short enough to stand under a group."""
     return words.partition(",")[0].replace(" ", "\n")
 
 
@@ -214,6 +218,12 @@ def title_of_scores(runs: Runs) -> str:
 
 def bins_of(runs: Runs) -> Curve | None:
     """Mean probability and share right of each bin, the pairs of all seeds together; empty bins are left out."""
+    found = pooled_bins(runs)
+    return None if found is None else Curve(*found[1:], np.full(len(found[0]), True))
+
+
+def pooled_bins(runs: Runs) -> tuple[Floats, Floats, Floats] | None:
+    """Pairs of document and label, mean probability and share right of each bin that is not empty, over all seeds."""
     found = runs.columns(("reliability",), ("pairs", "probability", "right"))
     if found is None:
         return None
@@ -221,7 +231,7 @@ def bins_of(runs: Runs) -> Curve | None:
     total = pairs.sum(axis=0)
     kept = total > 0
     weighted = [np.where(pairs > 0, pairs * values, 0.0).sum(axis=0)[kept] for values in (probability, right)]
-    return Curve(weighted[0] / total[kept], weighted[1] / total[kept], kept[kept])
+    return total[kept], weighted[0] / total[kept], weighted[1] / total[kept]
 
 
 def _reliability_axes(axes: Any) -> None:

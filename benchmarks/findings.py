@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from cells import F1, HEADINGS, mean_of
+import numpy as np
+from cells import F1, HEADINGS, NONE, markdown_table, mean_of
 from certainty import p_value, sign_of
-from figures import GROUPS, gains_of
+from figures import GAINS, GROUPS, SCORED, gains_of, pooled_bins, title_of_scores
 from records import ABLATION, SETS, Runs, is_hilap
 
 STEPS = {  # what is added -> with it, without it
@@ -19,8 +20,18 @@ STEPS = {  # what is added -> with it, without it
 }
 FIGURE_4 = "## Gains by level and by popularity (the paper's Figure 4)"
 FIGURE_4_WORDS = """\
-Macro-F1 of groups of labels, in points: L1 is the top level, P1 the third of the labels with the most
-training documents. The paper finds the largest gains at the bottom level and for the least frequent labels (P3)."""
+What a system has more in Macro-F1 than another, in points, by groups of labels on all sets that have both: L1 is the
+top level, P1 the third of the labels with the most training documents. *Least* and *most* are the groups where it gains
+least and most. The paper finds the largest gains at the bottom level and for the least frequent labels: *most in the
+last group* counts the sets where that is so."""
+RELIABILITY = "## Whether probabilities come true"
+LEAST_PAIRS = 100  # of a bin: fewer move by chance
+RELIABILITY_WORDS = f"""\
+All pairs of document and label, in 15 bins by their probability: how far the mean probability of a bin lies from the
+share of its pairs that are right, where that is most, and in brackets both (said → right). Bins with fewer than
+{LEAST_PAIRS} pairs, all seeds together, are left out. Probabilities of HiLAP's recommended preset are those of its
+flat models: margins of SVMs scaled by one slope and one intercept for all labels (Platt), sigmoids of networks and what
+a kernel part says as they are."""
 
 
 def ablation_words(runs: Sequence[Runs], paper: Mapping[str, Any]) -> list[str]:
@@ -93,33 +104,68 @@ def inconsistency_words(pages: Mapping[str, Sequence[Runs]], methods: Sequence[s
 
 
 def groups_section(pages: Mapping[str, Sequence[Runs]]) -> list[str]:
-    """Figure 4 in words: each pair's largest and smallest gain, and how often the paper's finding holds."""
+    """Figure 4 as a table: each pair's largest and smallest gain, and how often the paper's finding holds."""
     gains = {name: gains_of(runs) for name, runs in pages.items()}
-    pairs = dict.fromkeys(pair for found in gains.values() for pair in found)
-    told = [
-        f"- {group_words(pair, {name: found[pair] for name, found in gains.items() if pair in found})}"
+    pairs = [pair for pair in GAINS if any(pair in found for found in gains.values())]
+    rows = [
+        [pair, how, *group_cells({name: found[pair][how] for name, found in gains.items() if pair in found})]
         for pair in pairs
+        for how in GROUPS
     ]
-    return [FIGURE_4, FIGURE_4_WORDS, "\n".join(told)] if told else []
+    headings = ["Gain of", "By", "Least", "Most", "Below 0", "Most in the last group"]
+    return [FIGURE_4, FIGURE_4_WORDS, markdown_table(headings, rows)] if rows else []
 
 
-def group_words(pair: str, found: Mapping[str, Mapping[str, tuple[list[str], list[Any]]]]) -> str:
-    """One pair: by level and by popularity, where its bar is highest and where lowest."""
-    parts = []
-    for how in GROUPS:
-        heights = {
-            f"{group.partition(chr(10))[0]} of {SETS.get(name, name)}": bar.height
-            for name, one in found.items()
-            for group, bar in zip(*one[how], strict=True)
-        }
-        last = sum(
-            max(bars, key=lambda bar: bar.height) is bars[-1] for _, bars in (one[how] for one in found.values())
-        )
-        most, least = max(heights, key=heights.__getitem__), min(heights, key=heights.__getitem__)
-        lost = sum(height < 0 for height in heights.values())
-        parts.append(
-            f"by {how} from {heights[least]:+.2f} ({least}) to {heights[most]:+.2f} ({most}), "
-            f"below 0 in {lost} of {len(heights)} groups, "
-            f"most in the last (deepest or rarest) on {last} of {len(found)} sets"
-        )
-    return f"{pair}: {'; '.join(parts)}."
+def group_cells(found: Mapping[str, tuple[list[str], list[Any]]]) -> list[str]:
+    """One pair by level or by popularity, on all sets: its lowest and its highest bar, and how often it is where."""
+    heights = {
+        f"{group.partition(chr(10))[0]}, {SETS.get(name, name)}": bar.height
+        for name, one in found.items()
+        for group, bar in zip(*one, strict=True)
+    }
+    highest = [(max(bars, key=lambda bar: bar.height), bars[-1]) for _, bars in found.values()]
+    last = sum(best is bar and bar.height > 0 for best, bar in highest)  # the least loss is no gain
+    places = [choose(heights, key=heights.__getitem__) for choose in (min, max)]
+    ends = [f"{heights[place]:+.2f} ({place})" for place in places]
+    lost = sum(height < 0 for height in heights.values())
+    return [*ends, f"{lost} of {len(heights)} groups", f"{last} of {len(found)} sets"]
+
+
+def reliability_section(pages: Mapping[str, Sequence[Runs]]) -> list[str]:
+    """How far probabilities lie from the share that comes true at most: the reliability figure as a table."""
+    found = {(one.method, name): far for name, runs in pages.items() for one in runs if (far := farthest(one))}
+    methods = [method for method in SCORED if any(method == one for one, _ in found)]
+    if not methods:
+        return []
+    names = [name for name in pages if any(name == one for _, one in found)]
+    titles = {one.method: f"{title_of_scores(one)} (`{one.method}`)" for runs in pages.values() for one in runs}
+    rows = [[titles[method], *(_far_cell(found.get((method, name))) for name in names)] for method in methods]
+    table = markdown_table(["System", *(SETS.get(name, name) for name in names)], rows)
+    ours = {name: far for (method, name), far in found.items() if method == "hilap"}
+    return [RELIABILITY, RELIABILITY_WORDS, table, *([reliability_words(ours)] if ours else [])]
+
+
+def farthest(runs: Runs) -> tuple[float, float] | None:
+    """Of the bins with enough pairs: the mean probability of that where most is missing, and the share right there."""
+    bins = pooled_bins(runs) if runs.method in SCORED else None
+    if bins is None:
+        return None
+    pairs, said, right = bins
+    enough = np.flatnonzero(pairs >= LEAST_PAIRS)
+    if not len(enough):
+        return None
+    at = enough[np.argmax(np.abs(said - right)[enough])]
+    return float(said[at]), float(right[at])
+
+
+def _far_cell(far: tuple[float, float] | None) -> str:
+    return NONE if far is None else f"{abs(far[1] - far[0]):.2f} ({far[0]:.2f} → {far[1]:.2f})"
+
+
+def reliability_words(found: Mapping[str, tuple[float, float]]) -> str:
+    """Whether the recommended preset's probabilities say too little or too much, and by how much at most."""
+    told = []
+    for name, (said, right) in found.items():
+        way = "as they are" if said == right else "too low" if right > said else "too high"
+        told.append(f"on {SETS.get(name, name)} by {abs(right - said):.2f} ({way}: {said:.2f} said, {right:.2f} right)")
+    return f"Reading: the probabilities of `hilap` are off at most {'; '.join(told)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,10 @@ BARS = (
     ("0.6", "----"),
     ("white", "++++"),
     ("0.25", ""),
+    ("0.6", "oo.."),
 )
+DOTS = (("o", "white"), ("o", "black"), ("D", "0.7"), ("v", "white"), ("s", "white"), ("P", "0.5"), ("^", "black"))
+SMALLEST = 7  # points of the smallest letters
 LETTER = 0.065  # inches that a letter of a legend takes
 Floats = NDArray[np.float64]
 
@@ -79,14 +83,58 @@ def line(axes: Any, curve: Curve, style: int, name: str, *, mark_every: int = 1)
         axes.plot(curve.places, np.where(thin, curve.values, np.nan), dashes, linewidth=0.7, markersize=2, **looks)
 
 
+def places_of(series: Mapping[str, Sequence[Bar | None]], groups: int) -> tuple[Floats, float]:
+    """(series, groups) where each stands around the tick of its group, and how far apart they are."""
+    there = np.array([[bar is not None for bar in row] for row in series.values()]).reshape(len(series), groups)
+    width = 0.8 / max(1, int(there.sum(axis=0).max(initial=0)))
+    return np.arange(groups) + (np.cumsum(there, axis=0) - (there.sum(axis=0) + 1) / 2) * width, width
+
+
+def dots(axes: Any, groups: Sequence[str], series: Mapping[str, Sequence[Bar | None]]) -> float:
+    """The same as dots with their spread, on an axis that begins near the lowest: the number it begins at.
+
+    A bar that does not begin at 0 would mislead; a dot is read by its place.
+    """
+    places, _ = places_of(series, len(groups))
+    low = floor_of([bar for row in series.values() for bar in row if bar is not None])
+    for i, (name, row) in enumerate(series.items()):
+        drawn = [(place, bar) for place, bar in zip(places[i].tolist(), row, strict=True) if bar is not None]
+        if not drawn:
+            continue
+        mark, colour = DOTS[i % len(DOTS)]
+        looks = {"marker": mark, "markerfacecolor": colour, "markeredgecolor": "black", "ecolor": "0.3"}
+        heights, errors = [bar.height for _, bar in drawn], [bar.spread or 0.0 for _, bar in drawn]
+        sizes = {"markersize": 5, "markeredgewidth": 0.8, "elinewidth": 0.9, "linestyle": "none"}
+        axes.errorbar([place for place, _ in drawn], heights, yerr=errors, label=name, **looks, **sizes)
+        for place, bar in drawn:
+            if bar.spread is None:
+                where = {"xytext": (0, 4), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+                axes.annotate("1", (place, bar.height), fontsize=SMALLEST, **where)
+    axes.set_xticks(range(len(groups)), groups)
+    axes.tick_params(labelsize=SMALLEST)
+    for between in range(1, len(groups)):
+        axes.axvline(between - 0.5, color="0.85", linewidth=0.6, zorder=0)
+    axes.set_ylim(bottom=low)
+    axes.grid(True, axis="y", linewidth=0.3)
+    axes.set_axisbelow(True)
+    return low
+
+
+def floor_of(bars: Sequence[Bar]) -> float:
+    """The round number below all of these and their spread: a tenth of their range lower, not below 0."""
+    if not bars:
+        return 0.0
+    lowest, highest = min(bar.height - (bar.spread or 0.0) for bar in bars), max(bar.height for bar in bars)
+    step = 5.0 if highest - lowest > 10 else 1.0
+    return max(0.0, step * math.floor((lowest - 0.1 * (highest - lowest)) / step))
+
+
 def bars(axes: Any, groups: Sequence[str], series: Mapping[str, Sequence[Bar | None]]) -> None:
     """Grouped bars: name of the series -> its bar in each group, or None; a group has room for its own bars alone.
 
     The looks of a series are those of its place among all series. A bar of one seed has a 1 at its end.
     """
-    there = np.array([[bar is not None for bar in row] for row in series.values()]).reshape(len(series), len(groups))
-    width = 0.8 / max(1, int(there.sum(axis=0).max(initial=0)))
-    places = np.arange(len(groups)) + (np.cumsum(there, axis=0) - (there.sum(axis=0) + 1) / 2) * width
+    places, width = places_of(series, len(groups))
     for i, (name, row) in enumerate(series.items()):
         drawn = [(place, bar) for place, bar in zip(places[i].tolist(), row, strict=True) if bar is not None]
         if not drawn:
@@ -99,7 +147,7 @@ def bars(axes: Any, groups: Sequence[str], series: Mapping[str, Sequence[Bar | N
             if bar.spread is None:
                 side, up = ("bottom", 1) if bar.height >= 0 else ("top", -1)
                 where = {"xytext": (0, up), "textcoords": "offset points", "ha": "center", "va": side}
-                axes.annotate("1", (place, bar.height), fontsize=5, **where)
+                axes.annotate("1", (place, bar.height), fontsize=SMALLEST, **where)
     axes.set_xticks(range(len(groups)), groups)
     axes.axhline(0, color="black", linewidth=0.6)
     axes.grid(True, axis="y", linewidth=0.3)

@@ -7,11 +7,11 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from cells import F1, HEADINGS, NONE, mean_of
+from cells import F1, HEADINGS, NONE, markdown_table, mean_of
 from certainty import LIMIT, Comparison, best_words, p_value, p_words
+from orientation import SHAPES
+from parts import stages_of
 from records import SETS, Runs, is_hilap, is_own, is_rival
-
-from hilap.metrics.words import markdown_table
 
 WORDS = """\
 Who is first on a set, and how far HiLAP lies ahead of the best of all the others we ran, whatever their encoder, or
@@ -25,13 +25,19 @@ CARE = """\
 several of them; most other systems are one network, or one SVM a label, of the training documents. Rows with *all
 documents* in their name (`...-refit`) and `c-hmcnn-paper` learn from both as well: they are the equal comparison. Where
 flat models of HiLAP's own stand in a table (`hilap-flat-members`), the difference is the walk with all that goes with
-it: biases that lift labels which would be placed too seldom (no other system has them) and what rewards have taught.
-`hilap-start` has the first without the second, so the two can be told apart: much of the gain in Macro-F1 is the
-biases'. And the test split was looked at more often than once: HiLAP's settings on FunCat, GO, arXiv and MEDLINE were
-changed after figures of earlier ones, and of stronger baselines, had been seen on it. Every choice was made on
-validation documents, but which questions were asked was known from the test: [decision
-10](decisions/0010-flat-models-under-the-policy.md) and [decision
-11](decisions/0011-condensed-scores-and-a-short-walk.md) say what stood before."""
+it: biases that lift labels which would be placed too seldom (in other systems thresholds for each label come nearest to
+them: `flat-scut`, `svm-scutfbr`), and what rewards have taught. `hilap-start` has the first without the second."""
+APART = "[What each part adds](#what-each-part-adds) tells the two apart."
+LOOKED = """\
+The test split of our sets was looked at more often than once: HiLAP's settings were changed after figures of earlier
+ones, and of stronger baselines, had been seen on it. Every choice was made on validation documents, but which questions
+were asked was known from the test. What stood before, and why it was changed, is in decisions
+[10](decisions/0010-flat-models-under-the-policy.md), [11](decisions/0011-condensed-scores-and-a-short-walk.md),
+[12](decisions/0012-a-kernel-part-for-features.md) and [13](decisions/0013-walks-as-they-are-decoded.md)."""
+WITH_VECTORS = (
+    "It is not the recommended one: it needs a pretrained encoder, whose weights are not ours to ship, {speed}. Nor is "
+    "it an equal comparison: other systems do not see such vectors, but for those on that encoder alone (`minilm-...`)."
+)
 GO_MACRO = """\
 Why not on GO's Macro-F1: most of its labels have a handful of documents, and whoever gives a rare label to many
 documents finds some of them. A flat network with a threshold for each label (`flat-scut`) does so without measure, at
@@ -41,8 +47,8 @@ more Macro-F1, for points of Micro-F1 (one seed, on validation documents: [decis
 11](decisions/0011-condensed-scores-and-a-short-walk.md))."""
 FUNCAT_MICRO = """\
 Why not on FunCat's Micro-F1: what is ahead are HiLAP's own flat models with one threshold for all labels
-(`hilap-flat-members`), no other system. A reward is the F1 of one document; on FunCat it buys EBF and Macro-F1 with a
-little Micro-F1, which validation documents, asked for the mean of the three, prefer."""
+(`hilap-flat-members`), no other system. What HiLAP is chosen by on validation documents is the mean of the three
+scores, which may rise where one of them falls."""
 FUNCAT_MACRO = """\
 Why not on FunCat's Macro-F1: as on GO, one network (`flat-refit`) is surer of rare labels than the mean of ten and a
 kernel machine, at points of Micro-F1 and EBF. Tuned for the geometric mean of the three scores HiLAP has more Macro-F1
@@ -68,25 +74,77 @@ def reading_section(
         ranked = standings[name]
         known = [one for one in ranked if one is not None and one.ahead is not None]
         places += known
-        lost = [(name, one.key, one.rival.method) for one in known if not one.first and one.rival is not None]
+        lost = [(name, one.key, one.rival.method) for one in known if one.behind and one.rival is not None]
         why += [WHY[place] for place in lost if place in WHY]
         others = sum(is_rival(one.method) for one in runs)
         cells = [NONE if one is None else one.short for one in ranked]
-        rows.append([SETS.get(name, name), str(others), *cells])
-    table = markdown_table(["Set", "Other rows", *HEADINGS.values()], rows)
-    told = []
-    if places:
-        first = [one for one in places if one.first]
-        told.append(f"HiLAP is first in **{len(first)} of {len(places)}** of these comparisons,")
-        told.append(f"in **{sum(one.sure for one in first)}** of them with p < {LIMIT}.")
-        behind = sum(one.sure for one in places if not one.first)
-        told.append(f"Where it is behind, it is so with p < {LIMIT} in {behind} of {len(places) - len(first)}.")
+        rows.append([SETS.get(name, name), reached(ranked), str(others), *cells])
+    three = " / ".join(HEADINGS.values())
+    table = markdown_table(["Set", f"HiLAP: {three}", "Other rows", *HEADINGS.values()], rows)
+    told = [*count_words(places), *to_beat_words(pages, paper)]
+    notes = [*care_words(pages), *with_vectors_words(pages)] if places else []
+    return ["## Where HiLAP is first", WORDS, table, *([" ".join(told)] if told else []), *notes, *why]
+
+
+def reached(standings: Sequence[Standing | None]) -> str:
+    """The three scores of the form that stands for HiLAP."""
+    means = [None if one is None else mean_of(one.ours, one.key) for one in standings]
+    return " / ".join(NONE if mean is None else f"{mean:.2f}" for mean in means) if any(means) else NONE
+
+
+def count_words(places: Sequence[Standing]) -> list[str]:
+    """How often HiLAP is first, equal and behind, and how often that is more than chance would easily make."""
+    if not places:
+        return []
+    first, behind = ([one for one in places if getattr(one, way)] for way in ("first", "behind"))
+    equal = len(places) - len(first) - len(behind)
+    told = [f"HiLAP is first in **{len(first)} of {len(places)}** of these comparisons,"]
+    told.append(f"in **{sum(one.sure for one in first)}** of them with p < {LIMIT}.")
+    if equal:
+        told.append(f"In {equal} it is equal to the best other one, to two decimals.")
+    told.append(f"Where it is behind, it is so with p < {LIMIT} in {sum(one.sure for one in behind)} of {len(behind)}.")
+    return told
+
+
+def to_beat_words(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:
+    """In how many scores the recommended preset is ahead of the opponents that were measured before."""
     gaps = [gap for name, runs in pages.items() for gap, _ in to_beat(name, runs, paper).values()]
-    if gaps:
-        ahead = sum(gap > 0 for gap in gaps)
-        told.append(f"`hilap` is ahead of the opponents to beat, not measured by us, in **{ahead} of {len(gaps)}**.")
-    care = [CARE] if places else []
-    return ["## Where HiLAP is first", WORDS, table, *([" ".join(told)] if told else []), *care, *why]
+    ahead = sum(gap > 0 for gap in gaps)
+    told = f"`hilap` is ahead of the opponents to beat, not measured by us, in **{ahead} of {len(gaps)}**."
+    return [told] if gaps else []
+
+
+def care_words(pages: Mapping[str, Sequence[Runs]]) -> list[str]:
+    """What a comparison with the recommended preset leaves out; how often the test was looked at, of our own sets."""
+    if not any(one.method == "hilap" for runs in pages.values() for one in runs):
+        return []
+    told = f"{CARE}\n{APART}" if any(stages_of(runs) for runs in pages.values()) else CARE
+    return [told, LOOKED] if set(pages) & set(SHAPES) else [told]
+
+
+def with_vectors_words(pages: Mapping[str, Sequence[Runs]]) -> list[str]:
+    """Why the form with a pretrained encoder's vectors is not the recommended one, where both are here."""
+    above, speeds = [], []
+    for runs in pages.values():
+        known = {one.method: one for one in runs}
+        pair = known.get("hilap-minilm"), known.get("hilap")
+        means = [[mean_of(one, key) for one in pair] for key in F1]
+        above += [round(ours, 2) > round(words, 2) for ours, words in means if ours is not None and words is not None]
+        rates = [one.values("prediction", "documents_per_cpu_second") for one in pair if one is not None]
+        speeds += [[fmean(rate) for rate in rates]] if len(rates) == len(pair) and all(rates) else []
+    if not above:
+        return []
+    speed = "and is slow"
+    if speeds:
+        slow, fast = (_between(column) for column in zip(*speeds, strict=True))
+        speed = f"and labels {slow} documents in a second of processor time where `hilap` labels {fast}"
+    counted = f"`hilap-minilm` is above `hilap` in {sum(above)} of {len(above)} scores."
+    return [f"{counted} {WITH_VECTORS.format(speed=speed)}"]
+
+
+def _between(values: Sequence[float]) -> str:
+    low, high = f"{min(values):,.0f}", f"{max(values):,.0f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def to_beat(name: str, runs: Sequence[Runs], paper: Mapping[str, Any]) -> dict[str, tuple[float, dict[str, Any]]]:
@@ -127,8 +185,13 @@ class Standing:
 
     @property
     def first(self) -> bool:
-        """Whether HiLAP is ahead."""
-        return self.ahead is not None and self.ahead > 0
+        """Whether HiLAP is ahead, by what two decimals show."""
+        return self.ahead is not None and round(self.ahead, 2) > 0
+
+    @property
+    def behind(self) -> bool:
+        """Whether another is ahead, by what two decimals show."""
+        return self.ahead is not None and round(self.ahead, 2) < 0
 
     @cached_property
     def p(self) -> float | None:
@@ -146,7 +209,9 @@ class Standing:
         ahead = self.ahead
         if ahead is None or self.ours is None or self.rival is None:
             return "nothing to compare with"
-        first, words = (self.ours, "") if ahead > 0 else (self.rival, "HiLAP ")
+        if not self.first and not self.behind:
+            return f"`{self.ours.method}` and `{self.rival.method}` (equal, {p_words(self.p)})"
+        first, words = (self.ours, "") if self.first else (self.rival, "HiLAP ")
         return f"`{first.method}` ({words}{ahead:+.2f}, {p_words(self.p)})"
 
     def __str__(self) -> str:
@@ -155,7 +220,9 @@ class Standing:
         if ahead is None or self.ours is None or self.rival is None:
             return ""
         ours, rival = f"`{self.ours.method}`", f"`{self.rival.method}`"
-        if ahead > 0:
+        if not self.first and not self.behind:
+            return f"equal to the best on {HEADINGS[self.key]} ({ours} and {rival}, {p_words(self.p)})"
+        if self.first:
             return f"first on {HEADINGS[self.key]} ({ours}, {ahead:.2f} above {rival}, {p_words(self.p)})"
         return f"not first on {HEADINGS[self.key]} ({rival} is, {ours} is {-ahead:.2f} below, {p_words(self.p)})"
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cells import F1, HEADINGS, NONE, figure, score_cells
+from cells import F1, HEADINGS, NONE, figure, markdown_table, score_cells
 from certainty import best_words, comparisons, marks_of
 from records import SETS, Runs
-
-from hilap.metrics.words import markdown_table
 
 ROLES = {"rcv1": "arxiv", "nyt": "trove", "yelp": "medline"}  # the paper's set -> who plays it where it is not at hand
 TABLES, FEATURES = ("table_rcv1", "table_yelp"), ("table_fungo",)

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from cells import F1, HEADINGS, NONE, figure, mean_of, percent, score_cells, spread
+from cells import F1, HEADINGS, NONE, figure, markdown_table, mean_of, percent, score_cells, spread
 from certainty import comparisons, marks_of
 from records import BASE_METHODS, BASE_NAMES, BASES, FRAMEWORKS, PAPERS_OWN, SETS, Runs
 from roles import player_of, sets_of
-
-from hilap.metrics.words import markdown_table
 
 HMCN = {  # method -> its row in the paper
     "hmcn-authors": None,
@@ -21,8 +19,13 @@ HMCN = {  # method -> its row in the paper
     "hmcn-tuned": None,
 }
 OUR_AREA = ("hilap", "au_prc_pooled")  # ours, and the curve taken
+LEAST_PAIRS = 3  # of base model and set: a mean over fewer says little
+GAINS_WORDS = f"""\
+Means over pairs of a base model and a set that both frameworks were run on; of fewer than {LEAST_PAIRS} pairs there is
+none."""
 Found = dict[str, Runs]  # framework -> its runs
 
+BASE_MODELS, AREAS = "## Base models (the paper's Figure 3)", "## Areas beside those published"
 BASE_WORDS = """\
 The same base model under each framework, as in the paper's Figure 3. *Flat*: one network, one sigmoid a label, at 0.5
 as in the paper and with one threshold for all labels chosen on validation documents (*tuned*). *HMCN* is HMCN-F in the
@@ -46,8 +49,8 @@ outputs are fitted, with dropout, batch normalisation and the penalty ([the base
 program of the HiLAP paper adds the ancestors of predicted labels before it counts (*ancestors added*). *Tuned* is sum
 first with a threshold chosen on validation documents instead of 0.5. The paper's figures stand in the row that has its
 order, on the set that plays the role of its own (arXiv for RCV1, trove for NYT, MEDLINE for Yelp): compare how far its
-two orders lie apart with how far ours do, not figures across. It has none on FunCat and GO. Bold, † and ‡: the best of
-ours on a set, and against its runner-up there."""
+two orders lie apart with how far ours do, not figures across. A dash: it has none. Bold, † and ‡: the best of ours on a
+set, and against its runner-up there."""
 
 AREAS_WORDS = """\
 The pooled area under the precision-recall curve, beside what the systems' authors published for the same data. Clus
@@ -71,7 +74,7 @@ def areas_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any])
     if not rows:
         return []
     headings = ["System", *(f"{SETS[name]}{word}" for name in names for word in ("", ", published")), "by"]
-    return ["## Areas beside those published", AREAS_WORDS, markdown_table(headings, rows)]
+    return [AREAS, AREAS_WORDS, markdown_table(headings, rows)]
 
 
 def _our_area(names: Sequence[str]) -> dict[str, Any]:
@@ -91,10 +94,10 @@ def base_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) 
     found = {name: bases_of(runs) for name, runs in pages.items() if any(one.method in BASE_METHODS for one in runs)}
     if not found:
         return []
-    parts = ["## Base models (the paper's Figure 3)", BASE_WORDS]
+    parts = [BASE_MODELS, BASE_WORDS]
     for name, bases in found.items():
         parts += [f"### {SETS.get(name, name)}: base models", base_table(bases)]
-    return [*parts, "### What HiLAP gains on the same base model", gains_table(found, paper), *base_words(found)]
+    return [*parts, *gains_part(found, paper), *base_words(found)]
 
 
 def bases_of(runs: Sequence[Runs]) -> dict[str, Found]:
@@ -118,17 +121,20 @@ def base_table(bases: Mapping[str, Found]) -> str:
     return markdown_table(["Base model and framework", "Seeds", *HEADINGS.values(), "Inconsistent %"], rows)
 
 
-def gains_table(found: Mapping[str, Mapping[str, Found]], paper: Mapping[str, Any]) -> str:
+def gains_part(found: Mapping[str, Mapping[str, Found]], paper: Mapping[str, Any]) -> list[str]:
     """HiLAP's mean relative gain in Macro-F1, and in how many cells it is best: ours, and as the paper says it."""
     every = [(base, mine) for bases in found.values() for base, mine in bases.items()]
     rows = []
     for title, chosen in (("TextCNN, HAN, bow-CNN", PAPERS_OWN), ("all base models above", tuple(BASES))):
         mine = [one for base, one in every if base in chosen]
         for ours, words in (("hilap", ""), ("paper", ", the paper's policy")):
-            gains = [gain(mine, rival, ours) for rival in ("flat-half", "flat", "flat-members")]
+            shares = [gains_of(mine, rival, ours) for rival in ("flat-half", "flat", "flat-members")]
             rivals = ("flat-half", "hmcn", "sl"), ("flat-half", "flat", "flat-members", "hmcn", "sl")
-            if ours == "hilap" or any(ours in one for one in mine):
-                rows.append([title + words, *gains, *(best_cells(mine, which, ours) for which in rivals)])
+            if max(map(len, shares)) >= LEAST_PAIRS:
+                best = [best_cells(mine, which, ours) for which in rivals]
+                rows.append([title + words, *map(gain, shares), *best])
+    if not rows:
+        return []
     claims = paper["claims"]
     rows.append(
         [
@@ -138,14 +144,19 @@ def gains_table(found: Mapping[str, Mapping[str, Found]], paper: Mapping[str, An
         ]
     )
     headings = ["Base models", "Macro-F1 over flat at 0.5", "over flat, tuned", "over HiLAP's nets, tuned"]
-    return markdown_table([*headings, "best of flat at 0.5, HMCN, SL, HiLAP", "best, all tuned flat ones too"], rows)
+    headings += ["best of flat at 0.5, HMCN, SL, HiLAP", "best, all tuned flat ones too"]
+    return ["### What HiLAP gains on the same base model", GAINS_WORDS, markdown_table(headings, rows)]
 
 
-def gain(bases: Sequence[Found], rival: str, ours: str) -> str:
-    """The mean over base models and sets of HiLAP's gain in Macro-F1, as a share of the rival's."""
+def gains_of(bases: Sequence[Found], rival: str, ours: str) -> list[float]:
+    """HiLAP's gain in Macro-F1 as a share of the rival's, in percent, of every base model and set that has both."""
     pairs = [(mean_of(mine.get(ours), "macro_f1"), mean_of(mine.get(rival), "macro_f1")) for mine in bases]
-    shares = [100 * (reached / theirs - 1) for reached, theirs in pairs if reached is not None and theirs]
-    return f"{fmean(shares):+.1f}% ({len(shares)} pairs)" if shares else NONE
+    return [100 * (reached / theirs - 1) for reached, theirs in pairs if reached is not None and theirs]
+
+
+def gain(shares: Sequence[float]) -> str:
+    """The mean over base models and sets; a dash where they are too few for one."""
+    return f"{fmean(shares):+.1f}% ({len(shares)} pairs)" if len(shares) >= LEAST_PAIRS else NONE
 
 
 def best_cells(bases: Sequence[Found], rivals: Sequence[str], ours: str) -> str:

@@ -8,24 +8,34 @@ nothing and exits with 1 where either is not what the files give.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from cells import F1, HEADINGS, NONE, figure, mean_of, percent, score_cells, spread  # also finds hilap in src/
+from cells import (  # also finds hilap in src/
+    F1,
+    HEADINGS,
+    NONE,
+    figure,
+    markdown_table,
+    mean_of,
+    percent,
+    score_cells,
+    spread,
+)
 from certainty import best_words, comparisons, marks_of
-from findings import ablation_words, groups_section, inconsistency_words
+from findings import FIGURE_4, RELIABILITY, ablation_words, groups_section, inconsistency_words, reliability_section
+from orientation import anchor, contents, sets_section
+from parts import PARTS, parts_section
 from reading import Standing, reading_section, set_words, standings_of, to_beat
 from records import ABLATION, BASE_METHODS, HERE, NAMES, SETS, Runs, rank, read_object, read_results
 from roles import gene_section, place_of, player_of, role_section
-from sections import areas_section, base_section, hmcn_section
+from sections import AREAS, BASE_MODELS, areas_section, base_section, hmcn_section
 
 from hilap.errors import HilapError
 from hilap.files import read_text, writing
-from hilap.metrics.words import markdown_table
 
 RESULTS, PAPER, PAGE = HERE / "results", HERE / "paper.json", HERE.parent / "docs" / "results.md"
 README, BEGIN, END = (
@@ -45,16 +55,37 @@ PRINTED = {  # ours in the paper's Table 7, in its order -> its row there
     "hilap": "HiLAP",
 }
 
-FIGURES = {  # file of docs/figures -> what it shows
-    "base_models": "The same base models under each framework (the paper's Figure 3)",
-    "gains": "Gain in Macro-F1 by level and by popularity of labels, P1 the most frequent third (the paper's Figure 4)",
-    "learning": "Validation scores after every epoch that was judged, mean over seeds; phases one after the other. "
-    "HiLAP's recommended forms stand on flat models that are cross-fitted on the validation documents too, so their "
-    "scores here do not compare with those of systems that have not seen these documents",
-    "precision_recall": "Precision against recall over all pairs of document and label, mean over seeds",
-    "reliability": "Share of pairs that are right against their probability, all seeds together",
-    "cost": "Milliseconds for a document against the size of the taxonomy and of the batch: one measurement on one "
-    "machine, without repeats",
+HOW = "## How to read the tables"
+FIGURES = {  # file of docs/figures -> its heading, and what it shows
+    "base_models": ("Base models", "The same base models under each framework (the paper's Figure 3)"),
+    "gains": (
+        "Gains",
+        "Gain in Macro-F1 by level and by popularity of labels, P1 the most frequent third (the paper's Figure 4)",
+    ),
+    "learning": (
+        "Learning curves",
+        "Validation scores after every epoch that was judged, mean over seeds; phases one after the other. "
+        "HiLAP's recommended forms stand on flat models that are cross-fitted on the validation documents too, so "
+        "their scores here do not compare with those of systems that have not seen these documents",
+    ),
+    "precision_recall": (
+        "Precision and recall",
+        "Precision against recall over all pairs of document and label, mean over seeds",
+    ),
+    "reliability": ("Reliability", "Share of pairs that are right against their probability, all seeds together"),
+    "cost": (
+        "Cost of a walk",
+        "Milliseconds for a document against the size of the taxonomy and of the batch: each the best of several runs "
+        "in a process of its own, on one machine",
+    ),
+}
+BELONGS = {  # figure -> the section that links to it
+    "base_models": BASE_MODELS,
+    "gains": FIGURE_4,
+    "learning": f"## {PARTS}",
+    "precision_recall": AREAS,
+    "reliability": RELIABILITY,
+    "cost": HOW,
 }
 
 
@@ -92,11 +123,6 @@ def set_section(
     if any(one.values("test", f"rootless_{key}") for one in runs for key in F1):
         parts += rootless(runs)
     return [*parts, *set_words(every, standings, tested), *against(name, runs, paper), made_by(every)]
-
-
-def anchor(heading: str) -> str:
-    """The part of an address behind # that leads to a heading, as GitHub makes it."""
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def memory(one: Runs) -> str:
@@ -253,8 +279,6 @@ EMPTY = """\
 fills this page."""
 
 READING = """\
-## How to read the tables
-
 - Test split; scores in percent. Mean ± sample standard deviation over seeds; with one seed, that seed's figure alone.
   Epochs, thresholds and biases were chosen on the validation split; how often the test split was looked at is said
   above.
@@ -264,15 +288,14 @@ READING = """\
   covers; the seeds of both systems are drawn too, because the claim is about the system and not about one training run.
   With one seed its variation is not seen, with three it is underestimated; nothing is corrected for the number of
   comparisons. *Not tested*, and without a mark: one of the two results is older than the counts that this needs. Areas
-  and scores without GO's roots have no marks either.
-- **Macro-F1** of ours covers the labels with a document in the training or validation split *and* in the test split:
-  416 on FunCat, 2,410 on GO. The paper too leaves out labels without examples, but does not say how many remain; on GO
-  its figures fit a mean over about 1,550 to 1,650 labels, so they are about **1.5 times** what ours would be for the
-  same predictions. Divide them by that before comparing.
+  have no marks either.
+- **Macro-F1** of ours covers the labels with a document in the training or validation split *and* in the test
+  split.{genes}
 - *Paper* rows and columns are as printed; the paper gives no spread.
 - **AU(PRC)**, precision-recall curves and reliability of HiLAP's recommended forms are those of its flat models: the
-  preset gives their probabilities (`probabilities="flat"`), calibrated and capped so that no label is above a parent,
-  and leaves the walk to decide what is placed. `hilap-paper` and the ablation have the marginals of the policy itself.
+  preset gives their probabilities (`probabilities="flat"`), where SVMs' margins are scaled (Platt), capped so that no
+  label is above a parent, and leaves the walk to decide what is placed. `hilap-paper` and the ablation have the
+  marginals of the policy itself.
 - Processor seconds are of one thread, on a shared machine: compare systems of one table. Where vectors of a pretrained
   encoder come from a cache, the seconds leave out what it takes to make them. Memory is the most that the process held
   up to the end of training, with the data and the packages; mean over seeds.
@@ -282,6 +305,10 @@ READING = """\
   validation documents have chosen their thresholds, epochs and settings.
 - *Made by* names commits; a `+` behind one: something that the result is made from was not as committed. Where a result
   is older than this note it is the first commit with the source that its hash (`code`) is of."""
+GENES = """
+  On FunCat these are 416, on GO 2,410. The paper too leaves out labels without examples, but does not say how many
+  remain; on GO its figures fit a mean over about 1,550 to 1,650 labels, so they are about **1.5 times** what ours would
+  be for the same predictions. Divide them by that before comparing. Scores without GO's roots have no marks."""
 
 INCONSISTENT = """\
 Documents with a label that lacks an ancestor. The first rows are the systems of the paper's table as it has them, with
@@ -293,10 +320,32 @@ One seed each, measured before this project began, partly with other people's pr
 the same labels as ours. "Tuned": thresholds chosen on validation data."""
 
 
-def figures_section(folder: Path) -> list[str]:
+def how_section(names: Iterable[str]) -> list[str]:
+    """How tables are to be read; what is said of genes only where they are on the page."""
+    return [HOW, READING.format(genes=GENES if {"funcat", "go"} & set(names) else "")]
+
+
+def drawn_in(folder: Path) -> list[str]:
     """The figures that `figures.py` has drawn."""
-    drawn = [(name, words) for name, words in FIGURES.items() if (folder / f"{name}.svg").is_file()]
-    return ["## Figures", *(f"![{words}](figures/{name}.svg)\n\n{words}." for name, words in drawn)] if drawn else []
+    return [name for name in FIGURES if (folder / f"{name}.svg").is_file()]
+
+
+def figures_section(folder: Path) -> list[str]:
+    """Each figure that is drawn below a heading of its own."""
+    shown = [(name, *FIGURES[name]) for name in drawn_in(folder)]
+    told = [f"### Figure: {title}\n\n![{title}](figures/{name}.svg)\n\n{words}." for name, title, words in shown]
+    return ["## Figures", *told] if told else []
+
+
+def with_links(parts: Sequence[str], drawn: Iterable[str]) -> list[str]:
+    """Parts of a page with a link to its figure below the heading of each section that one belongs to."""
+    links = {BELONGS[name]: f"Figure: {FIGURES[name][0]}" for name in drawn}
+    found = []
+    for part in parts:
+        found.append(part)
+        if part in links:
+            found.append(f"Drawn: [{links[part]}](#{anchor(links[part])}).")
+    return found
 
 
 def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
@@ -305,17 +354,19 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
     if not pages:
         return f"{INTRO}\n\n{EMPTY}\n"
     standings = {name: standings_of(runs) for name, runs in pages.items()}
-    parts = [INTRO, *reading_section(pages, standings, figures), READING]
+    parts = [*reading_section(pages, standings, figures), *parts_section(pages)]
+    parts += sets_section(list(pages), figures) + how_section(pages)
     for name in pages:
         parts += set_section(name, pages, standings[name], figures)
     parts += role_section(pages, figures) + gene_section(pages, figures)
     parts += base_section(pages, figures) + ablation_section(pages, figures)
     parts += inconsistency_section(pages, figures) + hmcn_section(pages, figures) + areas_section(pages, figures)
-    parts += groups_section(pages)
+    parts += groups_section(pages) + reliability_section(pages)
     if results == RESULTS:  # the figures beside the page are those of the committed results
-        parts += figures_section(PAGE.parent / "figures")
+        folder = PAGE.parent / "figures"
+        parts = with_links(parts, drawn_in(folder)) + figures_section(folder)
     parts += opponents_section(pages, figures)
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([INTRO, contents(parts), *parts]) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

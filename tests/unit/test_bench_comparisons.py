@@ -18,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import certainty
 import findings
+import orientation
+import parts
 import plotting
 import reading
 import records
@@ -267,34 +269,50 @@ def base_results(folder, values, name="trove"):
 def test_gains_on_base_models_are_relative_and_averaged(tmp_path):
     base_results(tmp_path, {"textcnn-flat-half": 0.20, "textcnn-flat": 0.25, "textcnn-sl": 0.26, "textcnn-hilap": 0.30})
     base_results(tmp_path, {"bowcnn-flat-half": 0.40, "bowcnn-flat": 0.50, "bowcnn-sl": 0.45, "bowcnn-hilap": 0.44})
+    base_results(tmp_path, {"han-flat-half": 0.40, "han-flat": 0.50, "han-sl": 0.45, "han-hilap": 0.40})
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
-    assert row["Macro-F1 over flat at 0.5"] == "+30.0% (2 pairs)"  # +50% and +10%
-    assert row["over flat, tuned"] == "+4.0% (2 pairs)"  # +20% and -12%
+    assert row["Macro-F1 over flat at 0.5"] == "+20.0% (3 pairs)"  # +50%, +10% and nothing
+    assert row["over flat, tuned"] == "-4.0% (3 pairs)"  # +20%, -12% and -20%
     assert row["over HiLAP's nets, tuned"] == "–"
-    assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "3 of 6"
-    assert row["best, all tuned flat ones too"] == "3 of 6"
+    assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "3 of 9"
+    assert row["best, all tuned flat ones too"] == "3 of 9"
     base_results(tmp_path, {"textcnn-flat-members": 0.31})
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
-    assert row["over HiLAP's nets, tuned"] == "-3.2% (1 pairs)"
-    assert (row["best of flat at 0.5, HMCN, SL, HiLAP"], row["best, all tuned flat ones too"]) == ("3 of 6", "0 of 6")
+    assert row["over HiLAP's nets, tuned"] == "–"  # one pair is no mean
+    assert (row["best of flat at 0.5, HMCN, SL, HiLAP"], row["best, all tuned flat ones too"]) == ("3 of 9", "0 of 9")
+
+
+def test_a_gain_of_fewer_than_three_pairs_is_not_shown(tmp_path):
+    heading = "### What HiLAP gains on the same base model"
+    base_results(tmp_path, {"han-flat-half": 0.1, "han-hilap": 0.2, "bowcnn-flat-half": 0.1, "bowcnn-hilap": 0.2})
+    assert heading not in table.page(tmp_path)
+    base_results(tmp_path, {"svm-zero": 0.1, "hilap": 0.3, "bowcnn-paper": 0.1})
+    part = table.page(tmp_path).partition(heading)[2].partition("\n## ")[0]
+    rows = [line.split(" | ")[:2] for line in part.splitlines() if line.startswith("| ")][2:]
+    assert rows == [["| all base models above", "+133.3% (3 pairs)"], ["| *paper: RCV1, NYT, Yelp*", "+33.4%"]]
+
+
+THREE = {f"{base}-flat-half": 0.2 for base in ("textcnn", "han", "bowcnn")}
+THREE |= {f"{base}-hilap": 0.3 for base in ("textcnn", "han", "bowcnn")}
 
 
 def test_the_papers_claim_stands_below_ours(tmp_path):
-    base_results(tmp_path, {"textcnn-flat-half": 0.20, "textcnn-hilap": 0.30})
+    base_results(tmp_path, THREE)
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "*paper: RCV1, NYT, Yelp*")
     assert (row["Macro-F1 over flat at 0.5"], row["best of flat at 0.5, HMCN, SL, HiLAP"]) == ("+33.4%", "24 of 27")
 
 
 def test_a_base_model_without_hilap_gains_nothing_and_loses_nothing(tmp_path):
-    base_results(tmp_path, {"han-flat-half": 0.20, "han-flat": 0.0})
-    row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
-    assert set(row.values()) == {"TextCNN, HAN, bow-CNN", "–"}
+    base_results(tmp_path, THREE | {"minilm-flat-half": 0.20, "minilm-flat": 0.0})
+    row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "all base models above")
+    assert row["Macro-F1 over flat at 0.5"] == "+50.0% (3 pairs)"
+    assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "9 of 9"
 
 
 def test_a_flat_model_that_finds_nothing_is_left_out_of_the_mean(tmp_path):
-    base_results(tmp_path, {"han-flat-half": 0.0, "han-hilap": 0.2, "bowcnn-flat-half": 0.1, "bowcnn-hilap": 0.2})
+    base_results(tmp_path, THREE | {"minilm-flat-half": 0.0, "minilm-hilap": 0.2})
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "all base models above")
-    assert row["Macro-F1 over flat at 0.5"] == "+100.0% (1 pairs)"
+    assert row["Macro-F1 over flat at 0.5"] == "+50.0% (3 pairs)"
 
 
 def test_base_models_have_a_section_and_are_not_in_the_table_of_the_set(tmp_path):
@@ -315,9 +333,9 @@ def test_without_base_models_there_is_no_section_of_them(tmp_path):
 
 
 def test_as_good_as_another_framework_is_not_best(tmp_path):
-    base_results(tmp_path, {"han-flat-half": 0.1, "han-hmcn": 0.3, "han-hilap": 0.3})
+    base_results(tmp_path, THREE | {f"{base}-hmcn": 0.3 for base in ("textcnn", "han", "bowcnn")})
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
-    assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "0 of 3"
+    assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "0 of 9"
 
 
 # --- the paper's systems on texts ------------------------------------------------------------------------------------
@@ -453,18 +471,116 @@ def test_base_models_say_how_often_hilap_and_the_papers_policy_are_above_each_fr
     ) in page
 
 
+def bars_of(groups, heights):
+    return groups, [plotting.Bar(height, None) for height in heights]
+
+
 def test_gains_by_group_are_told_with_the_largest_and_the_smallest(tmp_path):
-    bars = {"arxiv": (["L1\n3", "L2\n9"], [4.0, 1.0]), "trove": (["L1\n2", "L2\n5"], [-2.0, 6.5])}
-    found = {
-        name: dict.fromkeys(("level", "popularity"), (groups, [plotting.Bar(height, None) for height in heights]))
-        for name, (groups, heights) in bars.items()
-    }
-    assert findings.group_words("A over B", found).startswith(
-        "A over B: by level from -2.00 (L1 of PyPI descriptions (trove)) to +6.50 (L2 of PyPI descriptions (trove)), "
-        "below 0 in 1 of 4 groups, most in the last (deepest or rarest) on 1 of 2 sets; by popularity from -2.00"
-    )
+    found = {"arxiv": bars_of(["L1\n3", "L2\n9"], [4.0, 1.0]), "trove": bars_of(["L1\n2", "L2\n5"], [-2.0, 6.5])}
+    assert findings.group_cells(found) == [
+        "-2.00 (L1, PyPI descriptions (trove))",
+        "+6.50 (L2, PyPI descriptions (trove))",
+        "1 of 4 groups",
+        "1 of 2 sets",
+    ]
+    assert findings.group_cells({"arxiv": bars_of(["L1\n3", "L2\n9"], [-4.0, -1.0])})[3] == "0 of 1 sets"  # no gain
     write_result(tmp_path, "trove", "hilap", 0)
     assert findings.groups_section(records.read_results(tmp_path)) == []  # nothing to compare with
+
+
+def test_gains_by_group_stand_in_a_table_without_what_was_not_run(gold, tmp_path):
+    for method, wrong in (("bowcnn-paper", 0.1), ("bowcnn-flat-half", 0.3), ("bowcnn-flat", 0.05)):
+        judged(tmp_path, "trove", method, [noisy(gold, wrong, 0)], gold)
+    part = table.page(tmp_path).partition(f"{findings.FIGURE_4}\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("| ")][2:]
+    at_half, tuned = (f"The paper's policy on bow-CNN over flat bow-CNN{words}" for words in (" at 0.5", ", tuned"))
+    assert [row[:2] for row in rows] == [[pair, how] for pair in (at_half, tuned) for how in ("level", "popularity")]
+    assert rows[0][2].startswith("+")
+    assert rows[2][2].startswith("-")
+
+
+# --- what each part adds ---------------------------------------------------------------------------------------------
+
+
+def stages(folder, gold, name, wrong):
+    for method, share in zip(parts.STAGES, wrong, strict=True):
+        judged(folder, name, method, [noisy(gold, share, seed) for seed in range(2)], gold)
+
+
+def test_what_each_part_adds_stands_between_the_stages_with_its_p(gold, tmp_path):
+    stages(tmp_path, gold, "trove", (0.4, 0.2, 0.2))
+    page = table.page(tmp_path)
+    assert page.index("## Where HiLAP is first") < page.index("## What each part adds") < page.index("## How to read")
+    lines = page.partition("### PyPI descriptions (trove): parts\n")[2].partition("\n#")[0].splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")][2:]
+    assert [row[0].strip() for row in rows] == [
+        "Flat models of `hilap`, tuned (`hilap-flat-members`)",
+        "*the walk and its biases*",
+        "`hilap` before reinforcement (`hilap-start`)",
+        "*reinforcement*",
+        "HiLAP, recommended (`hilap`)",
+        "*both together*",
+    ]
+    means = {one.method: 100 * np.mean(one.values("test", "micro_f1")) for one in runs_of(tmp_path, "trove").values()}
+    gap = means["hilap-start"] - means["hilap-flat-members"]
+    assert rows[1][2] == f"{gap:+.2f}, p < 0.001"
+    assert rows[3][2:] == ["+0.00, p = 1.000"] * 3  # the same answers
+    assert rows[5][2] == rows[1][2]
+    assert re.fullmatch(r"[\d.]+ ± [\d.]+", rows[0][2])
+
+
+def test_what_each_part_adds_is_read_over_the_sets_that_have_all_of_them(gold, tmp_path):
+    stages(tmp_path, gold, "trove", (0.4, 0.1, 0.3))
+    stages(tmp_path, gold, "arxiv", (0.4, 0.2, 0.2))
+    judged(tmp_path, "go", "hilap", [gold], gold)  # has not all
+    page = table.page(tmp_path)
+    assert page.count(": parts\n") == 2
+    told = page.partition("Reading, as the mean over 2 sets")[2].partition("###")[0]
+    walk, reinforced, both = re.findall(r"^- (.*)$", told, re.MULTILINE)
+    assert walk.startswith("The walk and its biases (`hilap-start` over `hilap-flat-members`): Micro-F1 +")
+    assert walk.count("up on 2 (2 with p < 0.05), down on 0") == 3
+    assert reinforced.count("up on 0, down on 1 (1 with p < 0.05)") == 3
+    sets = [runs_of(tmp_path, name) for name in ("trove", "arxiv")]
+    after, before = (
+        [np.mean(mine[method].values("test", "macro_f1")) for mine in sets] for method in ("hilap", "hilap-start")
+    )
+    assert f"Macro-F1 {100 * (np.mean(after) - np.mean(before)):+.2f}, up on 0" in reinforced
+    assert both.startswith("Both (`hilap` over `hilap-flat-members`)")
+
+
+def test_without_all_stages_nothing_is_said_of_parts(tmp_path):
+    for method in ("hilap", "hilap-start", "svm"):
+        write_result(tmp_path, "funcat", method, 0)
+    page = table.page(tmp_path)
+    assert "What each part adds" not in page
+    write_result(tmp_path, "funcat", "hilap-flat-members", 0)
+    page = table.page(tmp_path)
+    assert "+0.00, not tested" in page
+    assert "[What each part adds](#what-each-part-adds) tells the two apart." in page
+
+
+# --- whether probabilities come true ---------------------------------------------------------------------------------
+
+
+def test_the_farthest_bin_with_enough_pairs_is_told(tmp_path):
+    kept = {"pairs": "900 60 200", "probability": "0.01 0.5 0.9", "right": "0.02 0.1 0.65"}
+    write_result(tmp_path, "trove", "hilap", 1, reliability=kept, decoding={"probabilities": "flat"})
+    write_result(tmp_path, "trove", "flat", 0, reliability=kept | {"right": "0.3 0.5 0.9"})
+    page = table.page(tmp_path)
+    row = "HiLAP, recommended (probabilities of its flat models) (`hilap`)"
+    place = "Whether probabilities come true"
+    assert cells_of(page, place, row)["PyPI descriptions (trove)"] == "0.25 (0.90 → 0.65)"  # 60 pairs are too few
+    assert cells_of(page, place, "Flat network, tuned (`flat`)")["PyPI descriptions (trove)"] == "0.29 (0.01 → 0.30)"
+    assert "off at most on PyPI descriptions (trove) by 0.25 (too high: 0.90 said, 0.65 right)." in page
+    write_result(tmp_path, "trove", "hilap", 0, reliability=kept, decoding={"probabilities": "flat"})
+    cell = cells_of(table.page(tmp_path), place, row)["PyPI descriptions (trove)"]
+    assert cell == "0.40 (0.50 → 0.10)"  # two seeds have 120
+    assert "calibrated" not in page
+
+
+def test_without_reliability_tables_nothing_is_said_of_probabilities(tmp_path):
+    write_result(tmp_path, "trove", "hilap", 0)
+    assert "Whether probabilities come true" not in table.page(tmp_path)
 
 
 # --- the reading -----------------------------------------------------------------------------------------------------
@@ -514,7 +630,113 @@ def test_a_known_reason_stands_on_the_page_only_where_hilap_is_behind(tmp_path):
 def test_equal_is_not_first(tmp_path):
     for method in ("hilap", "svm"):
         write_result(tmp_path, "funcat", method, 0)
-    assert "HiLAP is first in **0 of 3**" in table.page(tmp_path)
+    page = table.page(tmp_path)
+    assert "HiLAP is first in **0 of 3**" in page
+    assert (
+        "In 3 it is equal to the best other one, to two decimals. Where it is behind, it is so with p < 0.05 in 0 of 0."
+        in page
+    )
+    row = cells_of(page, "Where HiLAP is first", "FunCat (cellcycle)")
+    assert row["EBF"] == "`hilap` and `svm` (equal, not tested)"
+    assert "equal to the best on EBF (`hilap` and `svm`, not tested)" in page
+
+
+def test_what_two_decimals_do_not_show_is_equal(tmp_path):
+    write_result(tmp_path, "trove", "hilap", 0, test=three(0.30004, 0.3001, 0.2999))
+    write_result(tmp_path, "trove", "hsvm-refit", 0, test=three(0.3, 0.3, 0.3))
+    found = reading.standings_of(records.read_results(tmp_path)["trove"])
+    assert [(one.first, one.behind) for one in found] == [(False, False), (True, False), (False, True)]
+
+
+def test_the_first_table_has_hilaps_scores(tmp_path):
+    write_result(tmp_path, "trove", "hilap", 0, test=three(0.5, 0.25, 0.4))
+    row = cells_of(table.page(tmp_path), "Where HiLAP is first", "PyPI descriptions (trove)")
+    assert row["HiLAP: Micro-F1 / Macro-F1 / EBF"] == "50.00 / 25.00 / 40.00"
+
+
+def test_a_page_of_other_sets_says_nothing_of_ours(tmp_path):
+    for method in ("hilap", "svm", "hmcn", "bowcnn-flat", "bowcnn-hilap", "hilap-sl", "hilap-paper"):
+        write_result(tmp_path, "rcv1", method, 0)
+    page = table.page(tmp_path)
+    assert "Read this with care" in page
+    for word in ("FunCat", "GO", "Gene Ontology", "decisions/", "looked at more often"):
+        assert word not in page.replace("how often the test split was looked at", "")
+    write_result(tmp_path, "funcat", "hilap", 0)
+    write_result(tmp_path, "funcat", "svm", 0)
+    page = table.page(tmp_path)
+    assert "looked at more often than once" in page
+    for number in (10, 11, 12, 13):
+        assert f"[{number}](decisions/00{number}-" in page
+
+
+def test_without_the_recommended_preset_nothing_is_said_of_it(tmp_path):
+    for method in ("hilap-paper", "svm"):
+        write_result(tmp_path, "funcat", method, 0)
+    assert "Read this with care" not in table.page(tmp_path)
+
+
+def test_the_form_with_vectors_is_told_apart_with_its_speed(tmp_path):
+    speed = {"documents_per_cpu_second": 21.6}
+    write_result(tmp_path, "trove", "hilap", 0)
+    write_result(tmp_path, "trove", "svm", 0)
+    assert "pretrained encoder, whose weights" not in table.page(tmp_path)
+    write_result(tmp_path, "trove", "hilap-minilm", 0, test=three(0.31, 0.09, 0.29), prediction=speed)
+    told = table.page(tmp_path)
+    assert "`hilap-minilm` is above `hilap` in 2 of 3 scores. It is not the recommended one: " in told
+    assert "labels 22 documents in a second of processor time where `hilap` labels 2,000." in told
+
+
+# --- what is where ---------------------------------------------------------------------------------------------------
+
+
+def test_contents_link_to_every_section(tmp_path):
+    write_result(tmp_path, "trove", "hilap", 0)
+    page = table.page(tmp_path)
+    listed = re.findall(r"^- \[(.+)\]\(#(.+)\)$", page.partition("\n## ")[0], re.MULTILINE)
+    assert [heading for heading, _ in listed] == re.findall(r"^## (.+)$", page, re.MULTILINE)
+    assert all(orientation.anchor(heading) == link for heading, link in listed)
+
+
+def test_the_sets_are_those_of_the_page(tmp_path):
+    write_result(tmp_path, "go", "hilap", 0)
+    write_result(tmp_path, "rcv1", "hilap", 0)
+    write_result(tmp_path, "mine", "hilap", 0)
+    page = table.page(tmp_path)
+    place = f"The sets (the paper's Table {PAPER['tables']['table_data']['number']})"
+    assert list(cells_of(page, place, "Gene Ontology (cellcycle)").values())[2:] == [
+        *("4,125", "DAG", "14", "34.9", "1,625", "848", "1,278"),
+    ]
+    row = list(cells_of(page, place, "RCV1").values())
+    assert row[1:] == ["as the paper has it", "103", "tree", "–", "3.24", "23,149", "2,315", "781,265"]
+    assert "| mine |" not in page.partition(f"## {place}")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("name", orientation.SHAPES)
+def test_a_sets_shape_is_that_of_its_results(name):
+    labels, structure, levels, mean, _, _, documents = orientation.SHAPES[name]
+    folder = Path(table.RESULTS) / name
+    record = json.loads(next(iter(sorted(folder.glob("svm/*.json")))).read_text())
+    kept = {over: np.array(record["counts"][over]["gold"].split(), dtype=int) for over in ("documents", "labels")}
+    assert (len(kept["labels"]), len(kept["documents"])) == (labels, documents)
+    shortest = max(map(int, record["counts"]["labels"]["level"].split()))
+    assert shortest == levels if structure == "tree" else shortest < levels
+    assert kept["documents"].mean() == pytest.approx(mean, rel=0.05)  # of the test documents alone
+
+
+@pytest.mark.data
+def test_the_sets_shapes_are_those_of_the_notes(data_folder):
+    notes = (data_folder / "README.md").read_text(encoding="utf-8")
+    for name, (labels, structure, levels, mean, *sizes) in orientation.SHAPES.items():
+        told = re.search(rf"^\| `{name}` \|.*$", notes, re.MULTILINE)[0].replace(",", "")
+        parts_of_it = " / ".join(map(str, sizes))
+        assert re.search(rf"\| {labels} \| {structure} {levels} levels.*\| {parts_of_it} \| {mean} \|", told)
+
+
+def test_words_stand_to_the_left_and_figures_to_the_right():
+    rows = [["a", "`x`", "**3.00** ‡", "+0.1, p = 1", "–"], ["b", "", "–", "-2", "by"]]
+    made = table.markdown_table(["1", "2", "3", "4", "5"], rows).splitlines()
+    assert made[1] == "| :-- | :-- | --: | --: | :-- |"
+    assert made[2:] == ["| a | `x` | **3.00** ‡ | +0.1, p = 1 | – |", "| b |  | – | -2 | by |"]
 
 
 def test_the_recommended_form_stands_for_hilap_even_where_another_is_better(tmp_path):

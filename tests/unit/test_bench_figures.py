@@ -160,6 +160,7 @@ def write_all(folder: Path, name: str, method: str, seed: int, wrong: float) -> 
 def results(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     methods = ("hilap", "hilap-paper", "svm", "flat", "bowcnn-flat-half", "bowcnn-flat", "bowcnn-sl", "bowcnn-hilap")
+    methods += ("bowcnn-paper",)
     for i, method in enumerate(methods):
         for seed in range(2):
             write_all(folder, "trove", method, seed, 0.05 + 0.03 * i)
@@ -230,18 +231,66 @@ def test_a_pair_of_systems_looks_the_same_in_every_panel(tmp_path, monkeypatch, 
     assert len(seen) == 4
     assert all(list(series) == list(figures.GAINS) for series in seen)
     there = [[None not in series[pair] for pair in figures.GAINS] for series in seen]
-    assert sorted(there) == [[False, True, False, False, False]] * 2 + [[True, True, False, False, False]] * 2
+    missing = [False] * (len(figures.GAINS) - 2)
+    assert sorted(there) == [[False, True, *missing]] * 2 + [[True, True, *missing]] * 2
 
 
 def test_a_base_model_has_bars_for_the_frameworks_it_was_run_with(results, tmp_path, monkeypatch, told):
     seen = []
-    monkeypatch.setattr(figures, "bars", lambda axes, groups, series: seen.append((groups, series)))
+    monkeypatch.setattr(figures, "dots", lambda axes, groups, series: seen.append((groups, series)) or 20.0)
     figures.base_models(records.read_results(results), tmp_path)
     groups, series = seen[0]
     assert groups == ["bow-CNN", "Linear\nSVMs"]
     assert list(series) == list(records.FRAMEWORKS.values())
-    assert {words for words, row in series.items() if row[0]} == {"flat, 0.5", "flat, tuned", "HiLAP-SL", "HiLAP"}
+    assert {words for words, row in series.items() if row[0]} == {
+        *("flat, 0.5", "flat, tuned", "HiLAP-SL", "HiLAP", "HiLAP, the paper's policy"),
+    }
     assert "1: one seed" in told[0][1]
+    assert "axes do not begin at 0 but where the title says" in told[0][1]
+
+
+def test_figure_3_says_where_its_axis_begins_and_can_be_read(results, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    seen = []
+    monkeypatch.setattr(figures, "save", lambda figure, path: seen.append(figure))
+    figures.base_models(records.read_results(results), tmp_path)
+    panels = seen[0].axes
+    for axes in panels:
+        low = axes.get_ylim()[0]
+        assert ("axis from" in axes.get_title()) == (low > 0)
+        assert not low or f"(axis from {low:g})" in axes.get_title()
+        assert not axes.patches  # a bar that does not begin at 0 would mislead
+        ticks = [*axes.get_xticklabels(), *axes.get_yticklabels()]
+        assert min(tick.get_fontsize() for tick in ticks) >= 7
+    assert any(axes.get_ylim()[0] > 0 for axes in panels)
+    plotting.pyplot().close(seen[0])
+
+
+@pytest.mark.parametrize(
+    ("bars", "low"),
+    [
+        ([(53.0, None), (57.0, 0.5)], 52),  # a tenth of their range below, whole points
+        ([(53.0, 2.0), (57.0, None)], 50),  # with their spread
+        ([(31.0, None), (75.0, None)], 25),  # in fives
+        ([(1.0, None), (30.0, None)], 0),
+        ([], 0),
+    ],
+)
+def test_an_axis_begins_at_a_round_number_below_all_dots(bars, low):
+    assert plotting.floor_of([plotting.Bar(*bar) for bar in bars]) == low
+
+
+def test_dots_stand_where_bars_would():
+    one, many = plotting.Bar(40.0, None), plotting.Bar(30.0, 0.5)
+    axes = Mock()
+    assert plotting.dots(axes, ["x", "y"], {"a": [None, None], "b": [one, None], "c": [many, many]}) == 25
+    drawn = {call.kwargs["label"]: call for call in axes.errorbar.call_args_list}
+    places = {name: call.args[0] for name, call in drawn.items()}
+    assert places == {"b": pytest.approx([-0.2]), "c": pytest.approx([0.2, 1.0])}
+    assert drawn["c"].kwargs["yerr"] == [0.5, 0.5]
+    looks = [(call.kwargs["marker"], call.kwargs["markerfacecolor"]) for call in drawn.values()]
+    assert looks == list(plotting.DOTS[1:3])
+    assert [call.args[0] for call in axes.annotate.call_args_list] == ["1"]
 
 
 def test_a_bar_of_one_seed_has_no_spread():
@@ -422,6 +471,7 @@ def test_bars_and_lines_differ_in_more_than_their_grey():
     assert len({hatch for _, hatch in plotting.BARS}) == len(plotting.BARS) >= len(records.FRAMEWORKS)
     assert len({mark for _, _, mark in plotting.LINES}) == len(plotting.LINES) >= len(figures.SCORED)
     assert len(plotting.BARS) >= len(figures.GAINS)
+    assert len(set(plotting.DOTS)) == len(plotting.DOTS) >= len(records.FRAMEWORKS)
 
 
 plain = (
@@ -460,8 +510,18 @@ def test_the_page_shows_the_figures_that_are_drawn_and_no_other(tmp_path):
     (tmp_path / "gains.svg").write_text("<svg/>")
     assert re.findall(r"\(figures/(\w+)\.svg\)", "".join(table.figures_section(tmp_path))) == ["gains"]
     assert set(table.FIGURES) == set(figures.DRAWN)
-    assert "cross-fitted on the validation documents too" in table.FIGURES["learning"]
-    assert "one measurement" in table.FIGURES["cost"]
+    assert "cross-fitted on the validation documents too" in table.FIGURES["learning"][1]
+    assert "the best of several runs" in table.FIGURES["cost"][1]
+
+
+def test_every_figure_is_linked_from_the_section_it_belongs_to():
+    text = table.PAGE.read_text(encoding="utf-8")
+    assert set(table.BELONGS) == set(table.FIGURES)
+    for name, heading in table.BELONGS.items():
+        title = f"Figure: {table.FIGURES[name][0]}"
+        section = text.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+        assert f"Drawn: [{title}](#{table.anchor(title)})." in section
+        assert f"### {title}\n" in text
 
 
 def test_an_older_result_without_counts_is_no_figure_4(tmp_path):
