@@ -79,6 +79,8 @@ def card(
 def phases(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What happened in each phase of training: epochs, the one kept, its score (None: not judged), seconds.
 
+    Where the loss chose the epoch, the score is the loss with a minus before it: the highest is the best.
+
     Examples
     --------
     >>> phases([{"phase": "flat", "epoch": 1, "select": 0.2, "seconds": 2.0}])
@@ -103,13 +105,21 @@ def phases(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return summaries
 
 
+def score_words(score: float, unit: str = "") -> str:
+    """The score of an epoch in words: a share as percent, a loss as it is. Only a loss is below 0.
+
+    Examples
+    --------
+    >>> score_words(0.3441), score_words(0.3441, " %"), score_words(-0.3441)
+    ('34.41', '34.41 %', 'validation loss 0.344')
+    """
+    return f"validation loss {-score:.3g}" if score < 0 else f"{100 * score:.2f}{unit}"
+
+
 def _phase(phase: Mapping[str, Any]) -> str:
-    kept = (
-        "the last was kept"
-        if phase["best_score"] is None
-        else f"the best was {phase['best_epoch']} with {100 * phase['best_score']:.2f}"
-    )
+    score = phase["best_score"]
+    kept = "the last was kept" if score is None else f"the best was {phase['best_epoch']} with {score_words(score)}"
     return f"{phase['epochs']} epochs in {phase['seconds']:.0f} seconds; {kept}"
 
 
-__all__ = ["card", "phases"]
+__all__ = ["card", "phases", "score_words"]

@@ -209,3 +209,19 @@ def test_help_names_every_method(call):
     (words,) = re.findall(r"--method .*?(?=--encoder)", shown, flags=re.DOTALL)
     named = [word.strip(".,") for word in words.split()]
     assert [word for word in named if word in METHODS] == [*METHODS]
+
+
+def test_inspect_tells_a_loss_as_a_loss_and_what_a_preset_supplied(call, files, tmp_path):
+    out = tmp_path / "m"
+    assert call(*train_words("hmcn", files, out), "--set", "select=loss").code == 0
+    known = json.loads(call("inspect", out, "--json").out)
+    (phase,) = known["phases"]
+    shown = call("inspect", out).out
+    assert phase["best_score"] < 0
+    assert f"best {phase['best_epoch']} (validation loss {-phase['best_score']:.3g})" in shown
+    assert known["settings"]["parameters"]["beta"] is None
+    used = known["used"]
+    assert (used["hidden"], used["beta"], used["dropout"], used["threshold"]) == (16, 0.5, 0.6, 0.5)
+    assert used["encoder_options"]["hidden"] == [16]
+    assert re.search(r"^beta +0\.5 *$", shown, re.MULTILINE)
+    assert re.search(r"^batch_size +8 *$", shown, re.MULTILINE)

@@ -642,14 +642,15 @@ def counted(queue: Path) -> dict[tuple[str, str], int]:
 
 
 TEXTS = ("arxiv", "trove", "medline")
-CERTAIN = {"svm", "svm-zero", "leaf-svm", "td-svm", "hsvm", "hr-svm", "hr-svm-leaves", "hr-svm-squared", "hr-lr"}
-CERTAIN |= {"svm-refit", "hsvm-refit", "hr-svm-refit", "clus-hmc"}
+# Not `hsvm`: at its goal it is up to 1% from the optimum, and Macro-F1 of three seeds is a point apart on trove.
+CERTAIN = {"svm", "svm-zero", "leaf-svm", "td-svm", "hr-svm", "hr-svm-leaves", "hr-svm-squared", "hr-lr"}
+CERTAIN |= {"svm-refit", "hr-svm-refit", "clus-hmc"}
 
 
 def test_the_committed_queue_is_the_planned_one():
     ours = dict.fromkeys(["hilap", "hilap-start", "hilap-flat-members"], 3)
     # Ended before their goal on features, where a seed then counts; CSSA draws landmarks only from many documents.
-    unsure = {"hsvm", "hsvm-refit", "hr-svm", "hr-svm-leaves"}
+    unsure = {"hr-svm", "hr-svm-leaves"}
     on_features = {
         method: 1 if method in (CERTAIN - unsure) | {"cssa", "cssa-refit"} else 3 for method in records.BASELINES
     }

@@ -67,3 +67,23 @@ def test_it_says_whose_scores_those_are_after_a_refit(name, refit, tmp_path):
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
     assert ("these are the scores of the one before" in card) == refit
     assert model.n_documents_ == len(X) - 10 * (not refit)
+
+
+@pytest.mark.parametrize(
+    ("select", "says"), [("loss", r"the best was \d with validation loss \d\.\d+"), ("mean", r"with \d+\.\d\d ")]
+)
+def test_an_epoch_that_the_loss_chose_is_told_by_its_loss(select, says, tmp_path):
+    model = method("flat")(TREE, epochs=1, select=select).fit(*documents())
+    model.save(tmp_path / "m")
+    (line,) = (line for line in (tmp_path / "m" / "README.md").read_text("utf-8").splitlines() if "epochs in" in line)
+    assert re.search(says, line)
+    (loss,) = (record["validation_loss"] for record in model.history_)
+    assert (f"validation loss {loss:.3g}" in line) == (select == "loss")
+    assert "with -" not in line
+
+
+def test_it_has_the_settings_that_a_preset_supplied(tmp_path):
+    method("hmcn")(TREE, epochs=1, hidden=7).fit(*documents()).save(tmp_path / "m")
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    for name, value in {"hidden": 7, "batch_size": 32, "beta": 0.5, "dropout": 0.6, "encoder": "rows"}.items():
+        assert re.search(rf"^\| {name} \| +{value} +\|$", card.replace("`", ""), re.MULTILINE), name

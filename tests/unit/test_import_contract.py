@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -24,14 +25,14 @@ SOURCE = ROOT / "src" / "hilap"
 MAY_USE = {  # docs/decisions/0006-baselines.md says why, of those that the issue does not name
     "taxonomy", "corpus", "encoders", "metrics", "storage",
     "adam", "card", "compiling", "consistent", "descent", "errors", "files", "inputs", "levels", "moments", "outputs",
-    "prediction", "products", "samples", "version",
+    "prediction", "products", "version",
 }  # fmt: skip
 
 
-def contract() -> dict[str, list[str]]:
-    """The contract of the baselines, as `pyproject.toml` has it."""
+def contract(kind: str = "forbidden") -> dict[str, list[str]]:
+    """The contract of the baselines, or of the layers, as `pyproject.toml` has it."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    (found,) = (one for one in contracts["contracts"] if one["type"] == "forbidden")
+    (found,) = (one for one in contracts["contracts"] if one["type"] == kind)
     return found
 
 
@@ -94,6 +95,17 @@ def way_to_forbidden(starts: dict[str, set[str]]) -> list[str] | None:
         seen |= after
         ways += [[*way, other] for other in sorted(after)]
     return None
+
+
+def test_contributors_are_told_the_layers_of_the_contract():
+    (told,) = re.findall(r"^```\n(__main__.*?)^```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.DOTALL | re.M)
+    layers = [layer.replace("(", "").replace(")", "") for layer in contract("layers")["layers"]]  # ( ) may be missing
+    assert told.splitlines() == layers
+
+
+def test_contributors_are_told_every_folder_of_tests():
+    told = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Tests")[2].partition("\n## ")[0]
+    assert {path.parent.name for path in (ROOT / "tests").glob("*/__init__.py")} == {*re.findall(r"`(\w+)/`", told)}
 
 
 def test_a_new_module_is_forbidden_to_baselines_until_it_is_allowed():

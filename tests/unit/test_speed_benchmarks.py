@@ -17,6 +17,7 @@ sys.path.insert(0, str(BENCH))
 
 import encoders  # noqa: E402
 import label_text  # noqa: E402
+import linear  # noqa: E402
 import predict  # noqa: E402
 
 from hilap.encoders import make  # noqa: E402
@@ -207,6 +208,42 @@ def test_models_have_settings_that_are_there():
     for settings in predict.MODELS.values():
         HiLAPClassifier(**settings)
     assert set(predict.FEW) <= set(predict.MODELS)
+
+
+# -- linear systems ---------------------------------------------------------------------------------------------------
+
+
+def test_linear_figures_go_to_a_file_and_take_the_place_of_older_ones(tmp_path, capsys):
+    out = tmp_path / "linear.json"
+    old = {"method": "hr-lr", "documents": 60, "labels": 8, "jobs": 1, "seconds": -1.0}
+    others = [{**old, "method": "svm"}, {**old, "documents": 90}]
+    out.write_text(json.dumps({"rows": [*others, old]}))
+    linear.main(["--documents", "60", "--labels", "8", "--jobs", "1", "--method", "hr-lr", "--out", str(out)])
+    before, row, after = json.loads(out.read_text())["rows"]
+    assert [before, after] == others
+    assert (row["method"], row["documents"], row["features"], row["labels"], row["jobs"]) == ("hr-lr", 60, 60, 8, 1)
+    assert min(row["seconds"], row["processor_seconds"], row["weights"], row["micro_f1"]) > 0
+    assert row["peak_megabytes"] >= row["data_megabytes"] > 10
+    assert {"python", "numpy", "scikit-learn"} <= set(row["versions"])
+    assert "hr-lr" in capsys.readouterr().out
+
+
+def test_linear_figures_of_other_jobs_are_others():
+    row = {"method": "svm", "documents": 60, "labels": 8, "jobs": 1, "seconds": 1.0}
+    both = linear.merged([row], {**row, "jobs": 2})
+    assert [one["jobs"] for one in both] == [1, 2]
+    assert linear.merged(both, {**row, "seconds": 3.0}) == [{**row, "seconds": 3.0}, both[1]]
+
+
+def test_the_logistic_form_is_measured_as_the_bench_has_it():
+    import run
+
+    settings = run.settings_of("hr-lr", "medline", [])
+    system, own = linear.SYSTEMS["hr-lr"]
+    assert run.kind_of(settings) is system
+    assert own == {key: settings[key] for key in own}
+    assert own["loss"] == "logistic"
+    assert {*settings} - {*own} == {"system", "tune", "jobs"}
 
 
 # -- label texts ------------------------------------------------------------------------------------------------------

@@ -184,6 +184,7 @@ def test_the_significance_with_the_best_area_on_validation_documents_is_chosen()
         other = ClusHMC(TREE, significance=significance, jobs=1).fit(rows[:200], labels[:200], valid=valid)
         areas[significance] = pooled_area(gold, other.predict_proba(rows[200:]).astype(float), "interpolated")
     assert areas[made.significance_] == max(areas.values())
+    assert made.used()["significance"] == made.significance_  # for people, who gave None
     assert len(set(areas.values())) > 1
     assert [record["select"] for record in made.history_] == pytest.approx(list(areas.values()), abs=1e-6)
 
@@ -220,6 +221,10 @@ def test_the_ridge_with_the_best_area_on_validation_documents_is_chosen():
     best = max(made.history_, key=lambda record: record["select"])
     assert [record["ridge"] for record in made.history_] == list(RIDGES)
     other = fitted(CSSA, ridge=best["ridge"])
+    used = made.used()
+    assert (used["ridge"], used["kernel"]) == (best["ridge"], "rbf")
+    assert used["threshold"] == made.thresholds_[0]
+    assert fitted(CSSA, labels=2).used()["threshold"] is None  # a number of labels needs none
     rows, _ = documents(seed=1)
     assert np.array_equal(made.predict_proba(rows), other.predict_proba(rows))
     assert not np.array_equal(made.predict_proba(rows), fitted(CSSA, ridge=0.01).predict_proba(rows))

@@ -301,6 +301,22 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     # -- saving -------------------------------------------------------------------------------------------------------
 
+    def used(self) -> dict[str, Any]:
+        """What it was trained with, by parameter: where one is None, what a preset or training put in its place.
+
+        Of a stored model a preset is this version's; the model card has what was used when it was written.
+        """
+        self._check_fitted()
+        given = {**self.get_params(deep=False), **self._plain_parameters()}
+        instead = self._instead()
+        found = {name: instead.get(name) if value is None else value for name, value in given.items()}
+        return dict(plain({name: value for name, value in found.items() if name != "taxonomy"}, "parameters"))
+
+    def _instead(self) -> dict[str, Any]:
+        """What was taken for parameters that are None, as far as it is known; a subclass adds its own."""
+        one = bool((self.thresholds_ == self.thresholds_[0]).all())
+        return {"threshold": float(self.thresholds_[0])} if one else {}
+
     def save(self, folder: str | Path) -> None:
         """Write the classifier as a folder of JSON and safetensors; a model that is there is replaced."""
         self._check_fitted()
@@ -327,7 +343,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 f"A {self.kind} model",
                 self.taxonomy_,
                 documents=self.n_documents_,
-                settings={name: value for name, value in parameters.items() if name != "taxonomy"},
+                settings=self.used(),
                 history=self.history_,
                 validation=self.validation_,
                 explain=None if hasattr(self, "n_features_in_") else "TEXT",  # there is no walk, but words

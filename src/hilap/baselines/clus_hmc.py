@@ -184,6 +184,9 @@ class ClusHMC(Baseline):
         tensors, rows = self.rows_.stored()
         return {**tensors, **self.forest_.stored()}, {"rows": rows, "significance": self.significance_}
 
+    def _instead(self) -> dict[str, Any]:
+        return {**super()._instead(), "significance": self.significance_}
+
     def _open(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
         self.rows_ = DocumentRows.opened(tensors, facts["rows"])
         width = len(tensors["rows.idf"] if "rows.idf" in tensors else tensors["rows.mean"])

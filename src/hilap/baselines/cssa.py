@@ -151,8 +151,12 @@ class CSSA(Baseline):
         self.size_ = self._size(valid)
 
     def _learn_anew(self, examples: Examples, held_out: Examples) -> None:
-        chosen = max(self.history_, key=lambda record: float(record["select"]))  # the first of equals, as before
-        self.dependency_ = self._regressed(examples)(chosen["ridge"])
+        self.dependency_ = self._regressed(examples)(self._best_ridge())
+
+    def _best_ridge(self) -> float:
+        """The ridge that was chosen on validation documents."""
+        best = max(self.history_, key=lambda record: float(record["select"]))  # the first of equals, as `_learn` does
+        return float(best["ridge"])
 
     def _regressed(self, train: Examples) -> Callable[[float], Dependency]:
         """Ridge -> the regression of labels on these documents with it; how rows are made is remembered."""
@@ -224,6 +228,12 @@ class CSSA(Baseline):
         return other
 
     # -- saving -------------------------------------------------------------------------------------------------------
+
+    def _instead(self) -> dict[str, Any]:
+        kernel = self.dependency_.kernel
+        threshold = super()._instead() if self.size_ is None else {}  # a number of labels is given without one
+        gamma = {"gamma": kernel.gamma} if kernel.name == "rbf" else {}
+        return {**threshold, **gamma, "kernel": kernel.name, "ridge": self._best_ridge()}
 
     @classmethod
     def _without_ignored(cls, parameters: dict[str, Any]) -> dict[str, Any]:

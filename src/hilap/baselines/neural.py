@@ -344,6 +344,17 @@ class NeuralBaseline(Baseline):
 
     # -- saving -------------------------------------------------------------------------------------------------------
 
+    def used(self) -> dict[str, Any]:
+        """What it was trained with, by parameter; of an encoder that was named, all its options."""
+        found = super().used()
+        if not isinstance(self.encoder, Encoder):
+            found["encoder_options"] = plain(self.network_.encoder.settings(), "encoder_options")
+        return found
+
+    def _instead(self) -> dict[str, Any]:
+        preset = {**SHARED, **self.PRESETS[self.preset]}
+        return {**super()._instead(), **preset, "encoder": self.network_.encoder.name}
+
     def _plain_parameters(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if isinstance(self.encoder, Encoder):

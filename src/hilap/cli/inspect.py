@@ -23,6 +23,7 @@ def inspect(model: ModelFolder, json: JsonFlag = False) -> None:
     kinds = stored.extra.get("encoders", {}).get("kinds", ())
     encoders = [{"name": kind["name"], **kind["settings"]} for kind in kinds]
     steps = {"max_steps": trained.max_steps_} if hasattr(trained, "max_steps_") else {}
+    used = {"used": trained.used()} if hasattr(trained, "used") else {}  # HiLAP's settings are whole as they are stored
     weights = sum(tensor.numel() for tensor in stored.tensors.values())
     if json:
         print_json(
@@ -35,6 +36,7 @@ def inspect(model: ModelFolder, json: JsonFlag = False) -> None:
                 **steps,
                 "encoders": encoders,
                 "settings": stored.settings,
+                **used,
                 "taxonomy": figures,
                 "phases": found,
                 "history": trained.history_,
@@ -53,9 +55,10 @@ def inspect(model: ModelFolder, json: JsonFlag = False) -> None:
     rows += [(f"taxonomy {name.replace('_', ' ')}", figures[name]) for name in shown]
     for encoder in encoders:
         rows += [("encoder" if name == "name" else f"encoder {name}", value) for name, value in encoder.items()]
-    for part in ("policy", "train", "decode") if "policy" in stored.settings else ("parameters",):
-        shown_as = "" if part == "parameters" else f"{part} "
-        rows += [(f"{shown_as}{name}", value) for name, value in stored.settings[part].items() if name != "taxonomy"]
+    for values in used.values():
+        rows += values.items()
+    for part in () if used else ("policy", "train", "decode"):
+        rows += [(f"{part} {name}", value) for name, value in stored.settings[part].items()]
     print_rows(str(model), rows)
     console().print(trained.validation_.table())
 
@@ -66,6 +69,8 @@ def _called(kind: str, trained: Any) -> str:
 
 
 def _phase(phase: dict[str, Any]) -> str:
+    from hilap.card import score_words
+
     score = phase["best_score"]
-    kept = "the last kept" if score is None else f"best {phase['best_epoch']} ({100 * score:.2f} %)"
+    kept = "the last kept" if score is None else f"best {phase['best_epoch']} ({score_words(score, ' %')})"
     return f"{phase['epochs']} epochs, {kept}, {phase['seconds']:.1f} s"

@@ -1,0 +1,58 @@
+"""What the committed results must show: systems near their authors' figures, and which of them are inconsistent."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCH))
+
+import records  # noqa: E402
+
+PAPER = json.loads((BENCH / "paper.json").read_text(encoding="utf-8"))
+SETS = ("funcat", "go", "arxiv", "trove", "medline")
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[tuple[str, str], records.Runs]:
+    """(set, method) -> its seeds."""
+    pages = records.read_results(BENCH / "results")
+    return {(name, one.method): one for name, found in pages.items() for one in found}
+
+
+@pytest.mark.parametrize(("name", "key", "wanted"), [
+    ("funcat", "au_prc_pooled", 0.255),
+    ("go", "rootless_au_prc_pooled", 0.413),  # its authors leave the three roots out
+])  # fmt: skip
+def test_c_hmcnn_has_the_area_that_its_authors_give(runs, name, key, wanted):
+    (told,) = (row for row in PAPER["areas"]["rows"] if row["method"] == "c-hmcnn-paper")
+    assert told["values"][PAPER["areas"]["columns"].index(name)] == pytest.approx(100 * wanted)
+    areas = runs[name, "c-hmcnn-paper"].values("test", key)
+    assert len(areas) == 3
+    assert areas == pytest.approx([wanted] * 3, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["funcat", "go"])
+@pytest.mark.parametrize("metric", ["micro_f1", "example_f1"])
+def test_hmcn_with_ancestors_added_is_near_the_papers_figures(runs, name, metric):
+    paper = PAPER["tables"]["table_fungo"]
+    wanted = paper["rows"]["HMCN"][paper["columns"].index(f"{name}/{metric}")]
+    found = runs[name, "hmcn-closed"].values("test", metric)
+    assert len(found) == 3
+    assert 100 * np.mean(found) == pytest.approx(wanted, abs=1.5)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_flat_systems_are_inconsistent_and_hilap_never_is(runs, name):
+    for method in ("svm", "flat", "hmcn"):
+        shares = runs[name, method].values("test", "inconsistent_share")
+        assert shares, method
+        assert min(shares) > 0, method
+    shares = runs[name, "hilap"].values("test", "inconsistent_share")
+    assert len(shares) == 3
+    assert shares == [0, 0, 0]
