@@ -397,7 +397,7 @@ def test_broken_and_resumed_it_ends_at_the_same_bits(settings, fresh, tmp_path, 
 
 def test_where_scores_are_fixed_the_policy_learns_and_encoders_do_not(monkeypatch):
     better = itertools.count()
-    monkeypatch.setattr("hilap.training.phases._judge_walk", lambda run: {"select": float(next(better))})
+    monkeypatch.setattr("hilap.training.phases._judge_walk", lambda run: ({"select": float(next(better))}, None))
     settings = {**SMALL, **CROSS_FITTED, "wide": False, "label_text": "tied"}
     shorter, longer = (
         HiLAPClassifier(**{**settings, "reinforced_epochs": n}).fit(documents(40)).network_ for n in (0, 2)

@@ -727,8 +727,10 @@ def test_honest_logits_come_from_members_that_have_not_seen_the_document(pooled,
 def test_members_learn_from_what_is_not_in_their_fold(pooled):
     run, _ = cross_fitted(pool_validation=pooled)
     everything = set(range(25 if pooled else 17))
-    assert len(run.phases) == len(run.folds) == 6
-    for phase, fold in zip(run.phases, run.folds, strict=True):
+    *members, reinforced = run.phases
+    assert (reinforced.name, reinforced.epochs) == ("reinforced", 0)  # sets where the policy starts
+    assert len(members) == len(run.folds) == 6
+    for phase, fold in zip(members, run.folds, strict=True):
         assert {*phase.rows.tolist()} == everything - {*fold.tolist()}
         assert (phase.validate is None) == pooled  # not judged by what it learns from
 
