@@ -193,6 +193,7 @@ ONE_BY_ONE = {
     "mixed rewards": {"reward": {"example_f1": 1.0, "hierarchical": 3.0}},
     "micro_f1": {"reward": "micro_f1"},
     "macro_f1": {"reward": "macro_f1"},
+    "a reward that weighs nothing": {"reward": {"example_f1": 1.0, "micro_f1": 0.0}},
     "rewards of one and of all": {"reward": {"example_f1": 1.0, "micro_f1": 1.0, "macro_f1": 2.0}},
     "together": {"gamma": 0.7, "rollouts": 2, "supervised_weight": 0.5, "stay": True, "standardise_returns": True},
 }

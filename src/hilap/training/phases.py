@@ -50,7 +50,7 @@ ENTROPY_DECAY, ENTROPY_EVERY = 0.9, 500  # of the published code
 class Now:
     """How the greedy walk stands: what rewards of all documents, and biases of learning walks, start from."""
 
-    bias: StopBias  # the one it was judged with
+    added: Tensor | None  # (A,) what the bias it was judged with adds to the scores of actions
     standing: Standing  # of the documents that stop biases are tuned on
 
 
@@ -333,7 +333,7 @@ def _reinforced(run: Run) -> Phase:
     settings = run.settings
     shares = torch.from_numpy((run.train.label_counts() / max(1, len(run.train))).astype(np.float32))
     levels = torch.from_numpy(run.taxonomy.levels)
-    of_all = any(settings.rewards.get(name) for name in OF_ALL)
+    of_all = any(name in settings.rewards for name in OF_ALL)
 
     def loss(batch: NDArray[np.int64], generator: torch.Generator, step: int) -> tuple[Tensor, dict[str, float]]:
         seen = run.see(batch)
@@ -345,7 +345,7 @@ def _reinforced(run: Run) -> Phase:
             power=settings.reward_power,
             now=run.stand().standing if of_all else None,
         )
-        bias = run.added(run.stand().bias) if settings.biased_walks else None
+        bias = run.stand().added if settings.biased_walks else None
         documents = run.network.documents(seen, bias).sharing()
         gold = run.train.gold(batch)
         losses, gained = reinforced_loss(
@@ -445,7 +445,7 @@ def _judge_walk(run: Run) -> tuple[dict[str, float], Now]:
     labels, honest = run.tuning()
     if run.tune is None:
         walked = _walked(run, _ready(run, labels.shape[0], honest), run.bias)
-        run.now = Now(run.bias, _standing(labels, walked))
+        run.now = Now(run.added(run.bias), _standing(labels, walked))
         return score_sets(run.valid.labels, walked[: len(run.valid)], run.settings.select), run.now
     found: dict[StopBias, NDArray[np.bool_]] = {}
     kept = None
@@ -459,7 +459,7 @@ def _judge_walk(run: Run) -> tuple[dict[str, float], Now]:
 
     grids = ROUGH_RESIDUAL if run.network.policy.residual else ROUGH
     best = tune_stop_bias(sets, labels, metric=run.tune, grids=grids, refinements=0).bias
-    run.now = Now(best, _standing(labels, found[best]))
+    run.now = Now(run.added(best), _standing(labels, found[best]))
     scores = score_sets(run.valid.labels, found[best][: len(run.valid)], run.settings.select)
     return {**scores, "stop_bias": best.constant, "prior_bias": best.prior, "count_bias": best.count}, run.now
 
