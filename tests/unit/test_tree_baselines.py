@@ -72,7 +72,6 @@ def test_a_tree_setting_with_a_bad_value_gets_a_sentence(changes, says):
         ({"labels": 0}, "labels must be a whole number above 0, 'tuned' or None, got 0"),
         ({"labels": "many"}, "labels must be a whole number above 0, 'tuned' or None, got 'many'"),
         ({"labels": "tuned", "tune": None}, "labels='tuned' needs a metric to tune for"),
-        ({"labels": 5, "tune": "mean"}, "tune='mean' has nothing to tune where labels=5 says how many there are; leave"),
         ({"kernel": "poly"}, "kernel must be one of None, 'linear', 'rbf', got 'poly'"),
         ({"gamma": -1}, "gamma must be a number above 0, got -1"),
         ({"ridge": 0}, "ridge must be a number above 0, got 0"),

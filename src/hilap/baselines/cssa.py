@@ -124,11 +124,6 @@ class CSSA(Baseline):
                 f"threshold={self.threshold!r} is not looked at where labels={self.labels!r} says how many there are; "
                 "give one of them, and None (on the command line null) for the other"
             )
-        if self.labels not in (None, "tuned") and self.tune not in (None, AUTO):
-            raise SettingError(
-                f"tune={self.tune!r} has nothing to tune where labels={self.labels!r} says how many there are; leave it "
-                "out, or set labels='tuned'"
-            )
         if self.kernel == "linear" and self.gamma is not None:
             raise self._without_gamma()
         if self.labels == "tuned" and self._tuning is None:
@@ -245,8 +240,6 @@ class CSSA(Baseline):
         found = dict(super()._without_ignored(parameters))
         if found.get("labels") is not None:
             found["threshold"] = None
-            if found["labels"] != "tuned" and "tune" in found:
-                found["tune"] = AUTO
         if found.get("kernel") == "linear":
             found["gamma"] = None
         return found
