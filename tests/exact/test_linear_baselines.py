@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import maximum_flow
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from hilap import descent
 from hilap.baselines import hsvm, linear
 from hilap.baselines.chances import ALWAYS, NEVER
-from hilap.baselines.coupled import Coupled, solve_coupled
+from hilap.baselines.coupled import SWEEPS, Coupled, solve_coupled
 from hilap.baselines.hr_svm import HRSVM
 from hilap.baselines.hsvm import HSVM
 from hilap.baselines.leaf_svm import LeafSVM
 from hilap.baselines.svm import SVM
+from hilap.baselines.sweeps import begin_by_sweeps, families
 from hilap.baselines.td_svm import TopDownSVM
 from hilap.consistent import closed_sets
 from hilap.consistent.condensing import condensed
@@ -476,8 +478,8 @@ def coupled(taxonomy: Taxonomy, train: Examples, **changes) -> Coupled:
     return Coupled(rows=rows, gold=train.labels.tocsc(), taxonomy=taxonomy, **{"trained": trained, **given, **changes})
 
 
-def solved(problem: Coupled, rounds: int = 400):
-    return solve_coupled(problem, rounds=rounds, jobs=1, advance=lambda: None)
+def solved(problem: Coupled, rounds: int = 400, sweeps: int = SWEEPS, jobs: int = 1):
+    return solve_coupled(problem, rounds=rounds, jobs=jobs, advance=lambda: None, sweeps=sweeps)
 
 
 def written_out(taxonomy, train, weight, *, loss, strength, coupling, trained=None) -> float:
@@ -521,9 +523,10 @@ def test_without_coupling_and_with_the_squared_hinge_hr_svm_is_svm():
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("coupling", [0.4, 1.0])
 @pytest.mark.parametrize("taxonomy", [TREE, DAG])
-def test_hr_svm_reaches_the_optimum_of_a_general_optimiser(loss, coupling, taxonomy):
+@pytest.mark.parametrize("sweeps", [0, SWEEPS])
+def test_hr_svm_reaches_the_optimum_of_a_general_optimiser(loss, coupling, taxonomy, sweeps):
     train = labelled(taxonomy)
-    models, history = solved(coupled(taxonomy, train, loss=loss, coupling=coupling))
+    models, history = solved(coupled(taxonomy, train, loss=loss, coupling=coupling), sweeps=sweeps)
     settings = {"loss": loss, "strength": 0.5, "coupling": coupling}
 
     def value(x):
@@ -533,12 +536,15 @@ def test_hr_svm_reaches_the_optimum_of_a_general_optimiser(loss, coupling, taxon
     np.testing.assert_allclose(dense(models), oracle.x.reshape(5, 6), atol=2e-3)
     assert history[-1]["objective"] == pytest.approx(oracle.fun, rel=1e-5)
     assert value(dense(models).ravel()) == pytest.approx(history[-1]["objective"], rel=1e-6)
+    if sweeps:
+        assert oracle.fun * (1 - 1e-2) < history[0]["bound"] <= oracle.fun * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("taxonomy", [TREE, DAG])
-def test_hr_svm_with_the_hinge_reaches_the_optimum_of_its_dual(taxonomy):
+@pytest.mark.parametrize("sweeps", [0, SWEEPS])
+def test_hr_svm_with_the_hinge_reaches_the_optimum_of_its_dual(taxonomy, sweeps):
     train = labelled(taxonomy, n=30)
-    _, history = solved(coupled(taxonomy, train))
+    _, history = solved(coupled(taxonomy, train), sweeps=sweeps)
     rows = np.hstack([train.features, np.ones((30, 1))]).astype(np.float64)
     signs = 2.0 * train.labels.toarray() - 1
     index = [[taxonomy.index(p) for p in taxonomy.parents(label)] for label in taxonomy.labels]
@@ -563,23 +569,85 @@ def test_hr_svm_with_the_hinge_reaches_the_optimum_of_its_dual(taxonomy):
 @pytest.mark.parametrize("taxonomy", [TREE, DAG])
 def test_the_objective_of_hr_svm_falls_round_after_round(loss, taxonomy):
     train = labelled(taxonomy)
-    _, history = solved(coupled(taxonomy, train, loss=loss, tolerance=1e-9), rounds=8)
+    _, history = solved(coupled(taxonomy, train, loss=loss, tolerance=1e-9), rounds=8, sweeps=0)
     values = np.array([record["objective"] for record in history])
     assert len(values) >= 4
     assert (np.diff(values) <= 1e-5 * values[0]).all()
     assert values[-1] < values[0] * (1 - 1e-4)
 
 
-def test_labels_without_a_loss_are_means_of_their_neighbours():
+@pytest.mark.parametrize("sweeps", [0, SWEEPS])
+def test_labels_without_a_loss_are_means_of_their_neighbours(sweeps):
     train = labelled(TREE)
     leaf = np.array([label in TREE.leaves for label in TREE.labels])
-    models, history = solved(coupled(TREE, train, trained=leaf, loss="logistic"))
+    models, history = solved(coupled(TREE, train, trained=leaf, loss="logistic"), sweeps=sweeps)
     found = dict(zip(TREE.labels, dense(models), strict=True))
     np.testing.assert_allclose(found["c"], (found["a"] + found["d"]) / 2, atol=1e-3)
     np.testing.assert_allclose(found["a"], (found["b"] + found["c"]) / 3, atol=1e-3)  # the root, at 0, is the third
     settings = {"loss": "logistic", "strength": 0.5, "coupling": 1.0, "trained": leaf}
     oracle = minimize(lambda x: written_out(TREE, train, x.reshape(5, 6), **settings), np.zeros(30), method="BFGS")
     assert history[-1]["objective"] == pytest.approx(oracle.fun, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("taxonomy", [TREE, DAG])
+def test_every_sweep_raises_the_bound_of_hr_svm_and_none_passes_the_optimum(loss, taxonomy):
+    train = labelled(taxonomy)
+    settings = {"loss": loss, "tolerance": 1e-9}
+    bounds = [
+        begin_by_sweeps(coupled(taxonomy, train, **settings), sweeps=k, jobs=1, advance=lambda: None)[0]
+        for k in (1, 2, 4, 8)
+    ]
+    _, history = solved(coupled(taxonomy, train, **settings), sweeps=0)
+    assert bounds == sorted(bounds)
+    assert 0 < bounds[0] < bounds[-1] <= history[-1]["objective"] * (1 + 1e-9)
+
+
+def test_sweeps_and_a_few_rounds_go_where_rounds_alone_take_long():
+    """A parent with many children is held by them, and they by it: that is what sweeps are for."""
+    wide = Taxonomy.of({"top": [], **{f"child {k}": ["top"] for k in range(40)}})
+    rng = np.random.default_rng([0, 77])
+    chosen = [set() if i < 50 else set(rng.integers(0, 40, size=2).tolist()) for i in range(200)]
+    words = np.zeros((200, 160), dtype=np.float32)  # three words of each child, forty of nobody
+    for row, children in zip(words, chosen, strict=True):
+        row[rng.integers(120, 160, size=6)] = 1
+        for k in children:
+            row[3 * k + rng.integers(0, 3, size=2)] = 1
+    words /= np.linalg.norm(words, axis=1, keepdims=True)
+    train = Examples.of(wide, [[f"child {k}" for k in children] for children in chosen], features=words)
+    goal = {"tolerance": 1e-3, "strength": 5.0}
+    _, begun = solved(coupled(wide, train, **goal), rounds=10)
+    with pytest.warns(ConvergenceWarning, match="not settled after 10 rounds"):
+        _, alone = solved(coupled(wide, train, **goal), rounds=10, sweeps=0)
+    assert begun[-1]["epoch"] <= 4
+    assert begun[-1]["objective"] < 0.9 * alone[-1]["objective"]
+    assert begun[-1]["objective"] < 1.02 * begun[0]["bound"]
+
+
+def test_families_without_room_for_their_dual_are_left_to_the_rounds(monkeypatch):
+    taxonomy = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "x": [], "y": ["x"]})
+    train = labelled(taxonomy)
+    found = [[taxonomy.labels[k] for k in family] for family in families(coupled(taxonomy, train))]
+    assert found == [["a", "b", "c"], ["x", "y"]]
+    monkeypatch.setattr("hilap.baselines.sweeps.MOST_LABELS", 2)
+    some, history = solved(coupled(taxonomy, train))
+    assert history[0]["phase"] == "sweeps"
+    assert "objective" not in history[0]
+    monkeypatch.setattr("hilap.baselines.sweeps.MOST_NUMBERS", 1)
+    none, history = solved(coupled(taxonomy, train))
+    assert history[0]["bound"] == 0
+    rounds, _ = solved(coupled(taxonomy, train), sweeps=0)
+    assert np.array_equal(dense(none), dense(rounds))
+    np.testing.assert_allclose(dense(some), dense(rounds), atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_threads_change_nothing_in_hr_svm(loss):
+    taxonomy = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "x": [], "y": ["x"]})
+    train = labelled(taxonomy)
+    one, _ = solved(coupled(taxonomy, train, loss=loss, tolerance=1e-3))
+    two, _ = solved(coupled(taxonomy, train, loss=loss, tolerance=1e-3), jobs=2)
+    assert np.array_equal(dense(one), dense(two))
 
 
 def test_coupling_brings_children_near_their_parents():
@@ -610,6 +678,12 @@ def test_a_label_that_all_documents_have_is_as_good_as_the_root():
     other, _ = solved(coupled(below, Examples.of(below, sets, features=train.features)))
     np.testing.assert_allclose(dense(one), dense(other)[1:], atol=1e-5)
     assert dense(other)[0].tolist() == [0, 0, 0, 0, 0, ALWAYS]
+
+
+def test_a_dual_variable_of_the_logistic_loss_may_cross_from_next_to_nothing():
+    root = descent._logistic_root(2.0, -7.2, 1.3e-51, 4.5)
+    assert 0 < root < 4.5
+    assert 2.0 * root - 7.2 + np.log(root / (4.5 - root)) == pytest.approx(0, abs=1e-9)
 
 
 def test_a_dual_variable_of_the_logistic_loss_never_reaches_its_end():

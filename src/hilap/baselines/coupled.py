@@ -7,7 +7,8 @@ where a label without parents has |w_l|^2 alone (the root's weights are 0). c = 
 in its graphical form, one term for each edge; c = 0 leaves the labels alone. Given its neighbours (parents and
 children), the problem of one label is that of an SVM around their weighted mean, and a label without a loss of its own
 *is* that mean. Labels of one level are no neighbours, so they are solved at the same time; levels follow each other
-down and up.
+down and up. A parent with many children hardly moves while they stay, nor do they while it stays: the alternation
+begins with what `sweeps` over the joint dual have found.
 
 A label that no training document has is left out, with all that is below it: it would only be drawn to "never", and
 draw its parent along. A label that all documents have is as good as the root: its weights are 0.
@@ -26,11 +27,12 @@ from scipy import sparse
 
 from hilap.baselines.chances import ALWAYS
 from hilap.baselines.linear import Column, LinearModels, column, in_threads
+from hilap.baselines.sweeps import START, begin_by_sweeps
 from hilap.errors import warn_unsolved
 from hilap.taxonomy import Taxonomy
 
 PASSES = 100  # over the documents, for a label in one round; the next round goes on from there
-_START = 1e-3  # of the cost: where the dual variables of the logistic loss start
+SWEEPS = 50  # over the joint dual, at most
 
 Sparse = tuple[NDArray[np.int32], NDArray[np.float64]]
 """Where a vector is not zero, and its values there."""
@@ -75,6 +77,9 @@ class Coupled:
         self.neighbours = (self.edges + self.edges.T).tocsr()
         self.ridge = np.where(self.n_parents > 0, 1 - self.coupling, 1.0)
         """(L,) the share of |w_l|^2."""
+        children = np.bincount(self.edges.indices, minlength=len(counts))
+        self.pull = self.ridge + self.coupling * (self.n_parents + children)
+        """(L,) how strongly a label is drawn to the mean of its neighbours."""
 
     def levels(self) -> list[NDArray[np.int64]]:
         """The labels to be solved, level after level."""
@@ -89,24 +94,35 @@ class Coupled:
 
     # -- one label ----------------------------------------------------------------------------------------------------
 
-    def prior(self, label: int) -> tuple[NDArray[np.float64], float]:
-        """(F + 1,) the weighted mean of a label's neighbours, and how strongly the label is drawn to it."""
+    def quadratic(self, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(K, K) the matrix of the regulariser, for labels that have all their neighbours among them."""
+        among = self.neighbours[labels][:, labels].toarray()
+        return np.asarray(np.diag(self.pull[labels]) - self.coupling * among)
+
+    def take(self, label: int, w: NDArray[np.float64], alpha: NDArray[np.float64]) -> None:
+        """Begin with weights (F + 1,) and the dual variables (n,) of the whole problem that they were made of."""
+        self.weights[label] = _without_zeros(w)
+        if self.trained[label]:
+            self._measure(label, w)
+            if self.loss != "logistic":
+                self.duals[label] = _without_zeros(alpha / self.pull[label])
+
+    def prior(self, label: int) -> NDArray[np.float64]:
+        """(F + 1,) the weighted mean of a label's neighbours."""
         starts = self.neighbours.indptr
         around = self.neighbours.indices[starts[label] : starts[label + 1]]
-        children = len(around) - int(np.diff(self.edges.indptr)[label])
-        pull = float(self.ridge[label] + self.coupling * (self.n_parents[label] + children))
         found = np.zeros(self.rows.shape[1] + 1)
         for other in around.tolist():
             if other in self.weights:
                 there, values = self.weights[other]
                 found[there] += values
-        return found * (self.coupling / pull), pull
+        return np.asarray(found * (self.coupling / self.pull[label]))
 
     def solve(self, label: int) -> None:
         """The best weights of a label while its neighbours stay; begins where the label stood."""
-        w, pull = self.prior(label)
+        w = self.prior(label)
         if self.trained[label]:
-            self._descend(label, w, self.strength / pull)
+            self._descend(label, w, self.strength / self.pull[label])
         self.weights[label] = _without_zeros(w)
 
     def _descend(self, label: int, w: NDArray[np.float64], cost: float) -> None:
@@ -124,11 +140,17 @@ class Coupled:
             squared = kind == descent.SQUARED
             used = descent.descend_hinge(*documents, self.norms, self.every, signs, cost, squared, alpha, w, *goal)
             self.duals[label] = _without_zeros(alpha)
-        self.losses[label] = descent.total_loss(*documents, self.every, signs, kind, w)
+        self._measure(label, w)
         if used > PASSES:
             self.unfinished.add(label)
         else:
             self.unfinished.discard(label)
+
+    def _measure(self, label: int, w: NDArray[np.float64]) -> None:
+        from hilap.descent import LOSSES, total_loss
+
+        documents = (self.rows.data, self.rows.indices, self.rows.indptr)
+        self.losses[label] = total_loss(*documents, self.every, self.signs(label), LOSSES[self.loss], w)
 
     def _alpha(self, label: int, signs: NDArray[np.int8], cost: float) -> NDArray[np.float64]:
         """(n,) the dual variables a label begins with: its last ones; of the logistic loss, what its weights imply."""
@@ -137,7 +159,7 @@ class Coupled:
         n = self.rows.shape[0]
         if self.loss == "logistic":
             if label not in self.weights:
-                return np.full(n, _START * cost)
+                return np.full(n, START * cost)
             w = np.zeros(self.rows.shape[1] + 1)
             w[self.weights[label][0]] = self.weights[label][1]
             return logistic_duals(self.rows.data, self.rows.indices, self.rows.indptr, signs, cost, w)
@@ -177,9 +199,12 @@ class Coupled:
 
 
 def solve_coupled(
-    problem: Coupled, *, rounds: int, jobs: int, advance: Callable[[], None]
+    problem: Coupled, *, rounds: int, jobs: int, advance: Callable[[], None], sweeps: int = SWEEPS
 ) -> tuple[LinearModels, list[dict[str, Any]]]:
-    """Round after round, until one lowers the objective by less than the tolerance (a share); and what each did.
+    """Sweeps over the dual, then round after round; and what each did.
+
+    It ends as soon as the objective is known to be within the tolerance (a share) of its optimum, or a round lowers it
+    by less than that.
 
     Parameters
     ----------
@@ -190,10 +215,22 @@ def solve_coupled(
     jobs
         How many threads; -1 for all cores.
     advance
-        Called after each round.
+        Called after the sweeps of each family that there is room for, and after each round.
+    sweeps
+        At most so many; 0 for rounds alone.
     """
-    levels, history = problem.levels(), []
-    before = np.inf
+    history: list[dict[str, Any]] = []
+    before, bound = np.inf, 0.0
+    if problem.edges.nnz and sweeps:
+        start = perf_counter()
+        bound, used = begin_by_sweeps(problem, sweeps=sweeps, jobs=jobs, advance=advance)
+        record: dict[str, Any] = {"phase": "sweeps", "epoch": used, "bound": bound}
+        if len(problem.weights) == len(problem.free):  # there was room for all families
+            before = record["objective"] = problem.objective()
+        history.append({**record, "seconds": perf_counter() - start})
+        if np.isfinite(before) and before - bound <= problem.tolerance * before:
+            return problem.models(), history
+    levels = problem.levels()
     for step in range(rounds):
         start = perf_counter()
         for level in levels if step % 2 == 0 else levels[::-1]:
@@ -204,7 +241,8 @@ def solve_coupled(
         history.append({**record, "seconds": perf_counter() - start})
         advance()
         alone = problem.edges.nnz == 0
-        if not problem.unfinished and (alone or before - now <= problem.tolerance * now):
+        enough = problem.tolerance * now
+        if not problem.unfinished and (alone or before - now <= enough or now - bound <= enough):
             break
         before = now
     else:
@@ -220,4 +258,4 @@ def _without_zeros(vector: NDArray[np.float64]) -> Sparse:
     return there.astype(np.int32), vector[there]
 
 
-__all__ = ["PASSES", "Coupled", "solve_coupled"]
+__all__ = ["PASSES", "SWEEPS", "Coupled", "solve_coupled"]

@@ -46,10 +46,10 @@ class HRSVM(LinearBaseline):
     row_options
         As of `SVM`.
     tolerance
-        Of a label's solver (the largest violation of optimality), and the share of the objective that a round must gain
-        for another to follow.
+        Of a label's solver (the largest violation of optimality), and the share of the objective that it may be above
+        its optimum, or that a round must gain for another to follow.
     rounds
-        Over all labels, at most.
+        Over all labels, at most; before them the joint dual is swept over (see `hilap.baselines.sweeps`).
     threshold, tune, repair
         The margin above which a label is given (None: 0), what tunes it, and what is done to inconsistent sets; with
         `trained="leaves"` there are none.
@@ -120,6 +120,7 @@ class HRSVM(LinearBaseline):
 
     def _learn(self, train: Examples, valid: Examples) -> None:
         from hilap.baselines.coupled import Coupled, solve_coupled
+        from hilap.baselines.sweeps import families
 
         trained = np.ones(len(train.taxonomy), dtype=bool)
         if self.trained == "leaves":
@@ -136,7 +137,7 @@ class HRSVM(LinearBaseline):
             tolerance=float(self.tolerance),
             seed=int(self.seed),
         )
-        with counting("rounds", self.rounds, shown=self.progress) as advance:
+        with counting("families, rounds", len(families(problem)) + int(self.rounds), shown=self.progress) as advance:
             self.linear_, history = solve_coupled(problem, rounds=int(self.rounds), jobs=self.jobs, advance=advance)
         self.history_ += history
 
