@@ -216,7 +216,7 @@ def decoding_of(made: Any) -> dict[str, Any]:
 
 def solver_of(made: Any) -> dict[str, Any]:
     """How far a solver came that goes round after round without being judged: its last record."""
-    rounds = [record for record in history_of(made) if record.get("phase") in ("passes", "rounds")]
+    rounds = [record for record in history_of(made) if record.get("phase") in ("passes", "rounds", "sweeps")]
     return {"solver": _rounded(rounds[-1])} if rounds else {}
 
 

@@ -32,7 +32,7 @@ from hilap.errors import warn_unsolved
 from hilap.taxonomy import Taxonomy
 
 PASSES = 100  # over the documents, for a label in one round; the next round goes on from there
-SWEEPS = 50  # over the joint dual, at most
+SWEEPS = 100  # over the joint dual, at most
 
 Sparse = tuple[NDArray[np.int32], NDArray[np.float64]]
 """Where a vector is not zero, and its values there."""
