@@ -297,8 +297,10 @@ READING = """\
   label is above a parent, and leaves the walk to decide what is placed. `hilap-paper` and the ablation have the
   marginals of the policy itself.
 - Processor seconds are of one thread, on a shared machine: compare systems of one table. Where vectors of a pretrained
-  encoder come from a cache, the seconds leave out what it takes to make them. Memory is the most that the process held
-  up to the end of training, with the data and the packages; mean over seeds.
+  encoder come from a cache, the seconds leave out what it takes to make them. They leave out what kernels take to
+  compile too, which the first run in a new clone does for all others; results from before that was measured may have up
+  to 20 seconds of it in one seed. Memory is the most that the process held up to the end of training, with the data and
+  the packages; mean over seeds.
 - HiLAP's recommended forms (`hilap`, `hilap-minilm`, `...-hilap`) train their flat models on the validation documents
   too, each of which is scored by the models that have not seen it. Other systems learn from the training documents,
   but for those with *all documents* in their name (`...-refit`) and `c-hmcnn-paper`, which learn anew from both when
