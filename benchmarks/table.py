@@ -305,6 +305,9 @@ READING = """\
   too, each of which is scored by the models that have not seen it. Other systems learn from the training documents,
   but for those with *all documents* in their name (`...-refit`) and `c-hmcnn-paper`, which learn anew from both when
   validation documents have chosen their thresholds, epochs and settings.
+- **HMCN as its authors have it** (`hmcn-authors`, `hmcn-r` and what is made from them) follows a paper that was not at
+  hand: its layers, their width and beta are certain; dropout, the penalty's weight and the course of training are from
+  memory ([which is which](baselines/neural.md#hmcn)).
 - *Made by* names commits; a `+` behind one: something that the result is made from was not as committed. Where a result
   is older than this note it is the first commit with the source that its hash (`code`) is of."""
 GENES = """
