@@ -46,9 +46,11 @@ best of ours in this table."""
 GENE_WORDS = """\
 The systems of the paper's Table 5, in its order, on the same data. A row of the paper can have several of ours: first
 as it has the system, where we know how it read labels off it (of CSSA and CLUS-HMC we do not: ours have a tuned
-threshold), then as we would (a tuned threshold, a forest for a tree, the recommended preset). The paper's **Macro-F1 on
-GO** is about 1.5 times what ours would be for the same predictions ([why](#how-to-read-the-tables)): divide it before
-comparing. A dash: not run yet. Bold: the best of ours in this table."""
+threshold; its CSSA is an open program that projects labels otherwise: [what that
+does](baselines/trees.md#beside-the-papers-table-5)), then as we would (a tuned threshold, a forest for a tree, the
+recommended preset). The paper's **Macro-F1 on GO** is about 1.5 times what ours would be for the same predictions
+([why](#how-to-read-the-tables)): divide it before comparing. A dash: not run yet. Bold: the best of ours in this
+table."""
 
 
 def role_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:

@@ -45,18 +45,19 @@ the runner-up of this base model."""
 HMCN_WORDS = """\
 The paper adds local and global outputs before the sigmoid (*sum first*), the authors of HMCN after it (*sigmoids
 first*): here the same network, trained in the same way. *As its authors have it* differs in more than that: both
-outputs are fitted, with dropout, batch normalisation and the penalty ([the baselines](baselines/neural.md#hmcn)). The
-program of the HiLAP paper adds the ancestors of predicted labels before it counts (*ancestors added*). *Tuned* is sum
-first with a threshold chosen on validation documents instead of 0.5. The paper's figures stand in the row that has its
-order, on the set that plays the role of its own (arXiv for RCV1, trove for NYT, MEDLINE for Yelp): compare how far its
-two orders lie apart with how far ours do, not figures across. A dash: it has none. Bold, † and ‡: the best of ours on a
-set, and against its runner-up there."""
+outputs are fitted, with dropout, batch normalisation and the penalty; the paper of HMCN was not at hand, and of these
+the sizes are from memory ([which](baselines/neural.md#hmcn)). The program of the HiLAP paper adds the ancestors of
+predicted labels before it counts (*ancestors added*). *Tuned* is sum first with a threshold chosen on validation
+documents instead of 0.5. The paper's figures stand in the row that has its order, on the set that plays the role of its
+own (arXiv for RCV1, trove for NYT, MEDLINE for Yelp): compare how far its two orders lie apart with how far ours do,
+not figures across. A dash: it has none. Bold, † and ‡: the best of ours on a set, and against its runner-up there."""
 
 AREAS_WORDS = """\
 The pooled area under the precision-recall curve, beside what the systems' authors published for the same data. Clus
 interpolates the curve, the others take average precision. On GO the authors of C-HMCNN leave out the three namespace
 roots; figures without them are in brackets. What is published for CSSA, the forest and HMCN is as the table of Wehrmann
-et al. 2018 has it, known to us from a public summary of their paper."""
+et al. 2018 has it, known to us from a public summary of their paper and, for HMCN, from a program of other authors that
+repeats the figures; the two agree. Ours of HMCN have details from memory ([which](baselines/neural.md#hmcn))."""
 
 
 def areas_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:

@@ -297,12 +297,17 @@ READING = """\
   label is above a parent, and leaves the walk to decide what is placed. `hilap-paper` and the ablation have the
   marginals of the policy itself.
 - Processor seconds are of one thread, on a shared machine: compare systems of one table. Where vectors of a pretrained
-  encoder come from a cache, the seconds leave out what it takes to make them. Memory is the most that the process held
-  up to the end of training, with the data and the packages; mean over seeds.
+  encoder come from a cache, the seconds leave out what it takes to make them. They leave out what kernels take to
+  compile too, which the first run in a new clone does for all others; results from before that was measured may have up
+  to 20 seconds of it in one seed. Memory is the most that the process held up to the end of training, with the data and
+  the packages; mean over seeds.
 - HiLAP's recommended forms (`hilap`, `hilap-minilm`, `...-hilap`) train their flat models on the validation documents
   too, each of which is scored by the models that have not seen it. Other systems learn from the training documents,
   but for those with *all documents* in their name (`...-refit`) and `c-hmcnn-paper`, which learn anew from both when
   validation documents have chosen their thresholds, epochs and settings.
+- **HMCN as its authors have it** (`hmcn-authors`, `hmcn-r` and what is made from them) follows a paper that was not at
+  hand: its layers, their width and beta are certain; dropout, the penalty's weight and the course of training are from
+  memory ([which is which](baselines/neural.md#hmcn)).
 - *Made by* names commits; a `+` behind one: something that the result is made from was not as committed. Where a result
   is older than this note it is the first commit with the source that its hash (`code`) is of."""
 GENES = """

@@ -138,6 +138,8 @@ def test_a_number_of_labels_leaves_no_place_for_a_threshold(call, files, tmp_pat
     words = train_words("cssa", files, tmp_path / "m")
     both = "threshold=0.3 is not looked at where labels=2 says how many there are; give one of them, and None .on the"
     refused(call(*words, "--set", "labels=2", "--set", "threshold=0.3"), says=both)
+    tune = "tune='mean' has nothing to tune where labels=2 says how many there are; leave tune out, or set labels="
+    refused(call(*words, "--set", "labels=2", "--set", "tune=mean"), says=tune)
     assert call(*words, "--set", "labels=2").code == 0
     asked = ("predict", tmp_path / "m", files / "test.jsonl", "--labels-only", "--set", "threshold=0.3")
     refused(call(*asked), says=both)

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,26 @@ from hilap.baselines.flat import Flat
 class Mine(Flat):
     kind = "mine"
 """
+COMPILES = """
+import numba
+from always import Always
+
+from hilap.compiling import SPENT
+
+
+class Compiles(Always):
+    def fit(self, train, *, valid):
+        @numba.njit
+        def total(rows):
+            return rows.sum() + rows.max()
+
+        self.before = SPENT.cpu_seconds
+        while SPENT.cpu_seconds - self.before < 0.3:  # anew, until a tenth of a second can be told
+            total.recompile() if total.signatures else total(train.labels.data)
+        return super().fit(train, valid=valid)
+"""
 SETTINGS = {
+    "compiles": 'system = "compiles.py:Compiles"',
     "always": 'system = "always.py:Always"\nshare = 0.4',
     "always-of": 'of = "always"\nthreshold = 0.9',
     "mine": 'system = "mine.py:Mine"\nencoder_options = { min_df = 1, hidden = [4] }\nepochs = 2\ntune = "mean"',
@@ -89,6 +109,8 @@ def bench(tmp_path, monkeypatch):
         (home / "settings" / f"{method}.toml").write_text(f"[all]\n{text}\n")
     (home / "settings" / "always.py").write_text(ALWAYS)
     (home / "settings" / "mine.py").write_text(MINE)
+    (home / "settings" / "compiles.py").write_text(COMPILES)
+    monkeypatch.syspath_prepend(home / "settings")
     monkeypatch.setattr(run, "HERE", home)
 
     def result(method, models=None, **options):
@@ -132,6 +154,18 @@ def test_a_class_of_an_installed_module_is_a_system_too(bench, tmp_path, monkeyp
     assert names == ["__init__.py", "system.py"]
     monkeypatch.delitem(sys.modules, "theirs")
     monkeypatch.delitem(sys.modules, "theirs.system")
+
+
+def test_what_kernels_take_to_compile_stands_beside_the_time_of_training(bench, monkeypatch):
+    began = time.perf_counter()
+    spent = bench("compiles")["training"]
+    took = time.perf_counter() - began
+    assert spent["compiling"]["cpu_seconds"] >= 0.3
+    assert spent["cpu_seconds"] < 0.3
+    assert spent["seconds"] + spent["compiling"]["seconds"] < took + 0.1
+    assert "compiling" not in bench("always")["training"]
+    monkeypatch.delitem(sys.modules, "hilap.compiling")  # a system without kernels does not import numba
+    assert run.compiling() == {"seconds": 0.0, "cpu_seconds": 0.0}
 
 
 def test_what_made_a_result_includes_the_file_of_ones_own(bench):

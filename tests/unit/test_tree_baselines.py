@@ -72,6 +72,12 @@ def test_a_tree_setting_with_a_bad_value_gets_a_sentence(changes, says):
         ({"labels": 0}, "labels must be a whole number above 0, 'tuned' or None, got 0"),
         ({"labels": "many"}, "labels must be a whole number above 0, 'tuned' or None, got 'many'"),
         ({"labels": "tuned", "tune": None}, "labels='tuned' needs a metric to tune for"),
+        (
+            {"labels": 5, "tune": "mean"},
+            "tune='mean' has nothing to tune where labels=5 says how many there are; leave tune out, or set "
+            "labels='tuned' or None (on the command line null)",
+        ),
+        ({"labels": np.int64(5), "tune": "micro_f1"}, "tune='micro_f1' has nothing to tune where labels="),
         ({"kernel": "poly"}, "kernel must be one of None, 'linear', 'rbf', got 'poly'"),
         ({"gamma": -1}, "gamma must be a number above 0, got -1"),
         ({"ridge": 0}, "ridge must be a number above 0, got 0"),
@@ -133,7 +139,8 @@ def test_a_stored_model_with_settings_that_were_not_looked_at_can_be_read(method
         opened = method.from_stored(replace(stored, settings={"parameters": parameters}))
         assert np.array_equal(opened.predict(rows).toarray(), made.predict(rows).toarray())
         assert opened.threshold is None
-        opened.fit(*documents())
+        if getattr(opened, "labels", None) is None:  # a metric beside a number of labels is refused by fit alone
+            opened.fit(*documents())
 
 
 # -- what is learned --------------------------------------------------------------------------------------------------
@@ -385,6 +392,23 @@ def test_the_number_of_labels_and_the_threshold_can_change_after_training():
     assert np.array_equal(changed.predict(rows).toarray() > 0, chances > 0.7)
     with pytest.raises(SettingError, match="labels='tuned' is found by fit; give a number, or train again"):
         made.with_decoding(labels="tuned")
+
+
+@pytest.mark.parametrize("labels", [None, "tuned"])
+def test_a_tuned_model_takes_a_number_of_labels_later_and_gives_it_back(labels, tmp_path):
+    rows, _ = documents(seed=1)
+    tuned = fitted(CSSA, tune="mean", labels=labels)
+    few = tuned.with_decoding(labels=2)
+    few.save(tmp_path / "model")
+    opened = CSSA.load(tmp_path / "model")
+    plain = fitted(CSSA, tune="mean").predict(rows).toarray()
+    for made in (few, opened):
+        assert (made.labels, made.tune, made.size_) == (2, "mean", 2)
+        assert np.array_equal(made.predict(rows).toarray(), fitted(CSSA, labels=2).predict(rows).toarray())
+        assert np.array_equal(made.with_decoding(labels=None).predict(rows).toarray(), plain)
+        with pytest.raises(SettingError, match=r"^tune='mean' has nothing to tune where labels=2 says how many"):
+            made.fit(*documents())
+        assert np.array_equal(made.with_decoding(labels=None).fit(*documents()).predict(rows).toarray(), plain)
 
 
 # -- model folders ----------------------------------------------------------------------------------------------------

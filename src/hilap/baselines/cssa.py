@@ -56,7 +56,7 @@ class CSSA(Baseline):
     threshold, tune
         Where `labels` is None, the value above which a label is given (None: 0.5), and the metric that tunes it, or
         the number of labels, on the validation documents ("auto": example F1, unless a threshold is given; None:
-        nothing does).
+        nothing does). `fit` refuses a metric beside a number of labels.
 
     Examples
     --------
@@ -132,6 +132,16 @@ class CSSA(Baseline):
         return self
 
     # -- learning -----------------------------------------------------------------------------------------------------
+
+    def _documents(self, X: Any, y: Any, valid: Any) -> tuple[Examples, Examples]:  # noqa: N803
+        # Not in `check`, which `with_decoding` and `load` call too: a model that was tuned may be given a number of
+        # labels later, and reads the threshold it has chosen when the number is taken away again.
+        if self.labels not in (None, "tuned") and self.tune not in (None, AUTO):
+            raise SettingError(
+                f"tune={self.tune!r} has nothing to tune where labels={self.labels!r} says how many there are; leave "
+                "tune out, or set labels='tuned' or None (on the command line null)"
+            )
+        return super()._documents(X, y, valid)
 
     def _learn(self, train: Examples, valid: Examples) -> None:
         self._count(train)
