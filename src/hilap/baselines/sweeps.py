@@ -72,8 +72,7 @@ def begin_by_sweeps(problem: Coupled, *, sweeps: int, jobs: int, advance: Callab
     problem
         Gets weights, dual variables and losses for every label of a family that there is room for.
     sweeps
-        At most so many; a family ends when one over all documents, and those that followed the one before, raised its
-        dual by less than the tolerance.
+        At most so many; a family ends when they raise its dual by less than the tolerance each.
     jobs
         How many threads; -1 for all cores.
     advance
@@ -140,7 +139,7 @@ def _swept(problem: Coupled, labels: NDArray[np.int64], sweeps: int) -> Family:
         weights = inverse @ sums
         now = _worth(problem, alpha[learned]) - 0.5 * float(np.vdot(weights, sums))
         gain, bound = now - bound, max(now, bound)
-        if gain <= problem.tolerance * abs(now):
+        if gain <= cycle * problem.tolerance * abs(now):
             break
     return Family(labels, weights, alpha, bound, used)
 
