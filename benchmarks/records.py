@@ -197,6 +197,21 @@ class Runs:
         return any("cache" in value for one in settings for value in one.values() if isinstance(value, dict))
 
     @property
+    def last_epochs(self) -> dict[str, int]:
+        """Phase -> how many epochs it had, where the last twentieth of them held the best one in most seeds."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for record in self.records:
+            judged: dict[str, list[tuple[float, int]]] = {}
+            for epoch in record.get("history") or []:
+                if epoch.get("select") is not None:
+                    judged.setdefault(epoch["phase"], []).append((epoch["select"], epoch["epoch"]))
+            for phase, pairs in judged.items():
+                best = max(pairs, key=lambda pair: pair[0])[1]
+                found.setdefault(phase, []).append((best, pairs[-1][1]))
+        late = {phase: [last for best, last in pairs if best > 0.95 * last] for phase, pairs in found.items()}
+        return {phase: max(ends) for phase, ends in late.items() if 2 * len(ends) > len(self.records)}
+
+    @property
     def title(self) -> str:
         """The system's name and the word under which `run.py` knows it."""
         return f"{NAMES[self.method]} (`{self.method}`)" if self.method in NAMES else f"`{self.method}`"

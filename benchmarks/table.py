@@ -122,7 +122,18 @@ def set_section(
     parts += [f"The paper's figures on this set stand beside ours in [{place}](#{anchor(place)})."] if place else []
     if any(one.values("test", f"rootless_{key}") for one in runs for key in F1):
         parts += rootless(runs)
-    return [*parts, *set_words(every, standings, tested), *against(name, runs, paper), made_by(every)]
+    words = [*set_words(every, standings, tested), *against(name, runs, paper), *short_of_epochs(every)]
+    return [*parts, *words, made_by(every)]
+
+
+def short_of_epochs(runs: Sequence[Runs]) -> list[str]:
+    """Which networks were still getting better when their epochs were over."""
+    told = [
+        f"`{one.method}` ({', '.join(f'{phase}: {most}' for phase, most in one.last_epochs.items())})"
+        for one in runs
+        if one.last_epochs
+    ]
+    return [f"Best in their last epochs in most seeds, so more might have helped: {'; '.join(told)}."] if told else []
 
 
 def memory(one: Runs) -> str:

@@ -13,6 +13,7 @@ BENCH = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCH))
 
 import records  # noqa: E402
+import table  # noqa: E402
 
 PAPER = json.loads((BENCH / "paper.json").read_text(encoding="utf-8"))
 SETS = ("funcat", "go", "arxiv", "trove", "medline")
@@ -56,3 +57,17 @@ def test_flat_systems_are_inconsistent_and_hilap_never_is(runs, name):
     shares = runs[name, "hilap"].values("test", "inconsistent_share")
     assert len(shares) == 3
     assert shares == [0, 0, 0]
+
+
+def test_networks_that_were_still_getting_better_are_named():
+    def judged(*scores: float) -> dict:
+        return {"history": [{"phase": "flat", "epoch": k, "select": x} for k, x in enumerate(scores, 1)]}
+
+    rising, settled = judged(0.1, 0.2, 0.3, 0.4), judged(0.1, 0.4, 0.3, 0.2)
+    late = records.Runs("trove", "flat", (rising, rising, settled))
+    early = records.Runs("trove", "svm", (rising, settled, {"history": []}))
+    assert late.last_epochs == {"flat": 4}
+    assert early.last_epochs == {}
+    assert table.short_of_epochs([early]) == []
+    (told,) = table.short_of_epochs([late, early])
+    assert told.endswith(": `flat` (flat: 4).")
