@@ -94,7 +94,8 @@ def descend_hinge(
 ) -> int:
     """Change alpha and w until no gradient of the dual violates optimality by more than the tolerance.
 
-    Variables that stay at a bound are set aside, and looked at again in the end (shrinking). Gives the number of
+    Variables that stay at a bound are set aside, and looked at again in the end (shrinking). Gradients that lie near
+    each other are no end if they all have the same sign: then all variables still go the same way. Gives the number of
     passes; one more than allowed where that was not enough.
     """
     ridge = 0.5 / cost if squared else 0.0
@@ -128,7 +129,7 @@ def descend_hinge(
                 add(data, indices, first, last, (alpha[i] - before) * signs[i], w)
             k += 1
         if high - low <= tolerance:
-            if active == len(rows):
+            if active == len(rows) and max(high, -low) <= tolerance:
                 return step + 1
             active, high_before, low_before = len(rows), np.inf, -np.inf
             continue

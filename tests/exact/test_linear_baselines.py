@@ -124,6 +124,14 @@ def test_the_hinge_around_a_prior_is_the_quadratic_programme_of_its_dual():
     np.testing.assert_allclose(w, prior + signed.T @ oracle.x, atol=1e-5)
 
 
+def test_gradients_that_are_alike_are_no_end_while_they_are_large():
+    """Two long documents, nearly the same, one of each kind: both variables rise for long, step by step."""
+    rows = sparse.csr_matrix(np.array([[13.9, -0.7, 3.8], [14.9, -9.0, 0.0]]))
+    signs = np.array([1, -1], dtype=np.int8)
+    w, _ = descended(rows, signs, np.zeros(4), 100.0, "hinge", tolerance=1e-3)
+    assert (signs * (rows @ w[:3] + w[3]) >= 1 - 2e-3).all()
+
+
 @pytest.mark.parametrize("loss", descent.LOSSES)
 def test_where_it_starts_does_not_matter(loss):
     rows, signs = problem(seed=3)
