@@ -611,6 +611,30 @@ def test_every_sweep_raises_the_bound_of_hr_svm_and_none_passes_the_optimum(loss
     assert 0 < bounds[0] < bounds[-1] <= history[-1]["objective"] * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("strength", [1e-9, 1e6, 1e12, 1e15])
+def test_the_bound_of_hr_lr_holds_at_any_strength(strength):
+    """At a large one margins are so wide that dual variables end nearer to zero than they are let to begin."""
+    taxonomy = Taxonomy.of({"a": [], "b": ["a"]})
+    train = Examples.of(taxonomy, [["b"], []], features=np.array([[100], [-100]], dtype=np.float32))
+    problem = coupled(taxonomy, train, loss="logistic", strength=strength, tolerance=1e-8)
+    bound, _ = begin_by_sweeps(problem, sweeps=SWEEPS, jobs=1, advance=lambda: None)
+    assert 0 < bound <= problem.objective() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_sweeps_have_their_dual_variables_once(loss, monkeypatch):
+    taxonomy = Taxonomy.of({"top": [], **{f"child {k}": ["top"] for k in range(19)}})
+    train = labelled(taxonomy, n=2_000)
+    problem = coupled(taxonomy, train, loss=loss, strength=1e-3)
+    monkeypatch.setattr(problem, "take", lambda *_: None)  # what is kept of them is another matter
+    begin_by_sweeps(problem, sweeps=1, jobs=1, advance=lambda: None)  # compiles
+    tracemalloc.start()
+    begin_by_sweeps(problem, sweeps=11, jobs=1, advance=lambda: None)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.5 * 20 * 2_000 * 8
+
+
 def test_sweeps_and_a_few_rounds_go_where_rounds_alone_take_long():
     """A parent with many children is held by them, and they by it: that is what sweeps are for."""
     wide = Taxonomy.of({"top": [], **{f"child {k}": ["top"] for k in range(40)}})

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import sparse, special
 
 from hilap.baselines.linear import in_threads
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hilap.baselines.coupled import Coupled
 
 MOST_LABELS = 6_000  # of a family: K is dense
-MOST_NUMBERS = 2**28  # of a family, in its weights and in its dual variables: 2 GB each
+MOST_NUMBERS = 2**28  # of a family, in its sums, in its weights and in its dual variables: 2 GB each
 CYCLE = 5  # sweeps of a hinge, of which the first is over all documents
 START = 1e-9  # of the cost: where the dual variables of the logistic loss start; more would push all labels down
 _NEAR = 1e-12  # of the cost: how near its ends a dual variable of the logistic loss may come
@@ -80,9 +80,9 @@ def begin_by_sweeps(problem: Coupled, *, sweeps: int, jobs: int, advance: Callab
     """
     every = families(problem)
     roomy = [k for k, labels in enumerate(every) if fits(problem, labels)]
-    bound, most = 0.0, 0  # no objective is below 0
+    bound, most = 0.0, 0
     for found in in_threads(lambda k: _kept(problem, _swept(problem, every[k], sweeps)), roomy, jobs):
-        bound, most = bound + found[0], max(most, found[1])
+        bound, most = bound + max(found[0], 0.0), max(most, found[1])  # no objective is below 0
         advance()
     return bound, most
 
@@ -119,7 +119,9 @@ def _swept(problem: Coupled, labels: NDArray[np.int64], sweeps: int) -> Family:
         scaled, signs = own[k] * alpha[k, chosen], problem.signs(labels[k])[chosen]
         seed = (problem.seed + int(labels[k]) + 7919 * sweep) % 2**31
         if kind == descent.LOGISTIC:
-            np.clip(scaled, _NEAR * cost[k], (1 - _NEAR) * cost[k], out=scaled)
+            inside = np.clip(scaled, _NEAR * cost[k], (1 - _NEAR) * cost[k])
+            descent.begin(*documents, chosen, signs, inside - scaled, w)  # w follows, else the dual is no bound
+            scaled = inside
             goal = (problem.tolerance**0.5, 1, seed)  # of a slope; the objective has its square
             descent.descend_logistic(*documents, problem.norms, chosen, signs, cost[k], scaled, w, *goal)
         else:
@@ -129,15 +131,15 @@ def _swept(problem: Coupled, labels: NDArray[np.int64], sweeps: int) -> Family:
         sums[k] = (w - prior) / own[k]
 
     cycle = 1 if kind == descent.LOGISTIC else CYCLE
-    bound, used, weights = -np.inf, 0, sums
+    bound, used, weights = -np.inf, 0, np.empty_like(sums)
     for used in range(1, sweeps + 1):
         whole = used % cycle == 1 % cycle
         for k in learned.tolist():
             visit(k, used, whole)
         if not whole and used < sweeps:
             continue
-        weights = inverse @ sums
-        now = _worth(problem, alpha[learned]) - 0.5 * float(np.vdot(weights, sums))
+        np.matmul(inverse, sums, out=weights)
+        now = sum(_worth(problem, alpha[k]) for k in learned.tolist()) - 0.5 * float(np.vdot(weights, sums))
         gain, bound = now - bound, max(now, bound)
         if gain <= cycle * problem.tolerance * abs(now):
             break
@@ -145,11 +147,11 @@ def _swept(problem: Coupled, labels: NDArray[np.int64], sweeps: int) -> Family:
 
 
 def _worth(problem: Coupled, alpha: NDArray[np.float64]) -> float:
-    """What the loss gives for dual variables."""
+    """What the loss gives for the dual variables (n,) of a label."""
     cost = problem.strength
     if problem.loss == "logistic":
-        inside = np.clip(alpha, _NEAR * cost, (1 - _NEAR) * cost) / cost
-        return float(-cost * np.sum(inside * np.log(inside) + (1 - inside) * np.log1p(-inside)))
+        share = np.minimum(alpha / cost, 1.0)
+        return float(cost * np.sum(special.entr(share) + special.entr(1.0 - share)))
     lost = float(np.vdot(alpha, alpha)) / (4 * cost) if problem.loss == "squared_hinge" else 0.0
     return float(alpha.sum()) - lost
 
