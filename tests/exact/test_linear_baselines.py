@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -671,6 +672,26 @@ def test_families_without_room_for_their_dual_are_left_to_the_rounds(monkeypatch
     rounds, _ = solved(coupled(taxonomy, train), sweeps=0)
     assert np.array_equal(dense(none), dense(rounds))
     np.testing.assert_allclose(dense(some), dense(rounds), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("coupling", "most", "swept"), [(1.0, 6_000, 2), (1.0, 2, 1), (0.0, 6_000, 0)], ids=["all", "some", "none"]
+)
+def test_the_bar_of_hr_svm_counts_the_families_that_are_swept_over(coupling, most, swept, monkeypatch):
+    taxonomy = Taxonomy.of({"a": [], "b": ["a"], "c": ["a"], "x": [], "y": ["x"]})
+    totals, steps = [], []
+
+    @contextmanager
+    def counted(what, total, *, shown):
+        totals.append(total)
+        yield lambda: steps.append(what)
+
+    monkeypatch.setattr("hilap.baselines.hr_svm.counting", counted)
+    monkeypatch.setattr("hilap.baselines.sweeps.MOST_LABELS", most)
+    train = labelled(taxonomy)
+    history = HRSVM(row_options=RAW, coupling=coupling, rounds=40, progress=True).fit(train, valid=train).history_
+    assert totals == [swept + 40]
+    assert len(steps) == swept + sum(record["phase"] == "rounds" for record in history)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])

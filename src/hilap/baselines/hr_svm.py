@@ -120,7 +120,7 @@ class HRSVM(LinearBaseline):
 
     def _learn(self, train: Examples, valid: Examples) -> None:
         from hilap.baselines.coupled import Coupled, solve_coupled
-        from hilap.baselines.sweeps import families
+        from hilap.baselines.sweeps import swept_families
 
         trained = np.ones(len(train.taxonomy), dtype=bool)
         if self.trained == "leaves":
@@ -137,7 +137,8 @@ class HRSVM(LinearBaseline):
             tolerance=float(self.tolerance),
             seed=int(self.seed),
         )
-        with counting("families, rounds", len(families(problem)) + int(self.rounds), shown=self.progress) as advance:
+        steps = len(swept_families(problem)) + int(self.rounds)
+        with counting("families, rounds", steps, shown=self.progress) as advance:
             self.linear_, history = solve_coupled(problem, rounds=int(self.rounds), jobs=self.jobs, advance=advance)
         self.history_ += history
 

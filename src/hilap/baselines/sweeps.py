@@ -64,6 +64,11 @@ def fits(problem: Coupled, labels: NDArray[np.int64]) -> bool:
     return len(labels) <= MOST_LABELS and len(labels) * max(n, width + 1) <= MOST_NUMBERS
 
 
+def swept_families(problem: Coupled) -> list[NDArray[np.int64]]:
+    """The families that are swept over: those that there is room for; none where no edge joins any labels."""
+    return [labels for labels in families(problem) if fits(problem, labels)] if problem.edges.nnz else []
+
+
 def begin_by_sweeps(problem: Coupled, *, sweeps: int, jobs: int, advance: Callable[[], None]) -> tuple[float, int]:
     """Give a problem the weights that sweeps over its dual end with; a bound of its objective from below, and how many.
 
@@ -78,10 +83,9 @@ def begin_by_sweeps(problem: Coupled, *, sweeps: int, jobs: int, advance: Callab
     advance
         Called after each family.
     """
-    every = families(problem)
-    roomy = [k for k, labels in enumerate(every) if fits(problem, labels)]
+    every = swept_families(problem)
     bound, most = 0.0, 0
-    for found in in_threads(lambda k: _kept(problem, _swept(problem, every[k], sweeps)), roomy, jobs):
+    for found in in_threads(lambda k: _kept(problem, _swept(problem, every[k], sweeps)), range(len(every)), jobs):
         bound, most = bound + max(found[0], 0.0), max(most, found[1])  # no objective is below 0
         advance()
     return bound, most
@@ -156,4 +160,4 @@ def _worth(problem: Coupled, alpha: NDArray[np.float64]) -> float:
     return float(alpha.sum()) - lost
 
 
-__all__ = ["START", "begin_by_sweeps", "families", "fits"]
+__all__ = ["START", "begin_by_sweeps", "families", "fits", "swept_families"]
