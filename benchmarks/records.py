@@ -203,7 +203,7 @@ class Runs:
         for record in self.records:
             judged: dict[str, list[tuple[float, int]]] = {}
             for epoch in record.get("history") or []:
-                if epoch.get("select") is not None:
+                if epoch.get("select") is not None and "ridge" not in epoch:  # CSSA judges ridges, not epochs
                     judged.setdefault(epoch["phase"], []).append((epoch["select"], epoch["epoch"]))
             for phase, pairs in judged.items():
                 best = max(pairs, key=lambda pair: pair[0])[1]

@@ -66,8 +66,9 @@ def test_networks_that_were_still_getting_better_are_named():
     rising, settled = judged(0.1, 0.2, 0.3, 0.4), judged(0.1, 0.4, 0.3, 0.2)
     late = records.Runs("trove", "flat", (rising, rising, settled))
     early = records.Runs("trove", "svm", (rising, settled, {"history": []}))
+    ridge = records.Runs("trove", "cssa", ({"history": [{"phase": "ridge", "epoch": 1, "ridge": 1.0, "select": 0.6}]},))
     assert late.last_epochs == {"flat": 4}
     assert early.last_epochs == {}
-    assert table.short_of_epochs([early]) == []
-    (told,) = table.short_of_epochs([late, early])
+    assert table.short_of_epochs([early, ridge]) == []
+    (told,) = table.short_of_epochs([late, early, ridge])
     assert told.endswith(": `flat` (flat: 4).")
