@@ -203,8 +203,8 @@ def solve_coupled(
 ) -> tuple[LinearModels, list[dict[str, Any]]]:
     """Sweeps over the dual, then round after round; and what each did.
 
-    It ends as soon as the objective is known to be within the tolerance (a share) of its optimum, or a round lowers it
-    by less than that.
+    It ends when the objective is known to be within the tolerance (a share) of its optimum, or a round lowers it by
+    less than that; where there are rounds, when every label is solved to the tolerance too.
 
     Parameters
     ----------
