@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -655,6 +656,29 @@ def test_sweeps_and_a_few_rounds_go_where_rounds_alone_take_long():
     assert begun[-1]["epoch"] <= 4
     assert begun[-1]["objective"] < 0.9 * alone[-1]["objective"]
     assert begun[-1]["objective"] < 1.02 * begun[0]["bound"]
+
+
+def test_hr_svm_ends_when_its_bound_proves_it_near_enough_though_labels_are_not_solved(monkeypatch):
+    monkeypatch.setattr("hilap.baselines.coupled.PASSES", 1)  # no label is ever solved
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        _, history = solved(coupled(TREE, labelled(TREE), tolerance=0.02), rounds=6)
+    assert len(history) > 1
+    assert history[-1]["unfinished"] > 0
+    assert history[-1]["objective"] - history[0]["bound"] <= 0.02 * history[-1]["objective"]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("leaves", [False, True])
+def test_priors_of_a_block_are_those_of_each_label(monkeypatch, loss, leaves):
+    trained = np.array([not leaves or label in TREE.leaves for label in TREE.labels])
+    settings = {"loss": loss, "trained": trained, "tolerance": 1e-4}
+    whole, history = solved(coupled(TREE, labelled(TREE), **settings), rounds=1)
+    for block in (1, 2, 3):
+        monkeypatch.setattr("hilap.baselines.sweeps.BLOCK", block)
+        some, other = solved(coupled(TREE, labelled(TREE), **settings), rounds=1)
+        assert other[0]["epoch"] == history[0]["epoch"]
+        np.testing.assert_allclose(dense(some), dense(whole), atol=1e-6)
 
 
 def test_families_without_room_for_their_dual_are_left_to_the_rounds(monkeypatch):

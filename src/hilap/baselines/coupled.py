@@ -203,8 +203,8 @@ def solve_coupled(
 ) -> tuple[LinearModels, list[dict[str, Any]]]:
     """Sweeps over the dual, then round after round; and what each did.
 
-    It ends when the objective is known to be within the tolerance (a share) of its optimum, or a round lowers it by
-    less than that; where there are rounds, when every label is solved to the tolerance too.
+    It ends when the objective is known to be within the tolerance (a share) of its optimum, or every label is solved to
+    the tolerance and a round lowers the objective by less than that share.
 
     Parameters
     ----------
@@ -242,7 +242,8 @@ def solve_coupled(
         advance()
         alone = problem.edges.nnz == 0
         enough = problem.tolerance * now
-        if not problem.unfinished and (alone or before - now <= enough or now - bound <= enough):
+        settled = not problem.unfinished and (alone or before - now <= enough)
+        if settled or now - bound <= enough:
             break
         before = now
     else:

@@ -18,7 +18,7 @@ Labels that no edge joins have nothing to do with each other: a family is solved
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MOST_LABELS = 6_000  # of a family: K is dense
 MOST_NUMBERS = 2**28  # of a family, in its sums, in its weights and in its dual variables: 2 GB each
+BLOCK = 64  # labels whose priors are begun together, as one product of matrices
 CYCLE = 5  # sweeps of a hinge, of which the first is over all documents
 START = 1e-9  # of the cost: where the dual variables of the logistic loss start; more would push all labels down
 _NEAR = 1e-12  # of the cost: how near its ends a dual variable of the logistic loss may come
@@ -101,23 +102,21 @@ def _kept(problem: Coupled, family: Family) -> tuple[float, int]:
 def _swept(problem: Coupled, labels: NDArray[np.int64], sweeps: int) -> Family:
     from hilap import descent
 
-    inverse = np.linalg.inv(problem.quadratic(labels))
+    labels = labels[np.argsort(~problem.trained[labels], kind="stable")]  # those with a loss first: blocks are slices
+    inverse = np.asarray(np.linalg.inv(problem.quadratic(labels)), dtype=np.float64)
     own = np.diag(inverse).copy()
     n, width = problem.rows.shape
     sums = np.zeros((len(labels), width + 1))  # g
     alpha = np.zeros((len(labels), n))
-    learned = np.flatnonzero(problem.trained[labels])
+    learned = range(int(problem.trained[labels].sum()))
     documents, kind = (problem.rows.data, problem.rows.indices, problem.rows.indptr), descent.LOSSES[problem.loss]
     cost = problem.strength * own
     if kind == descent.LOGISTIC:
-        alpha[learned] = START * problem.strength
-        for k in learned.tolist():
+        alpha[: len(learned)] = START * problem.strength
+        for k in learned:
             descent.begin(*documents, problem.every, problem.signs(labels[k]), alpha[k], sums[k])
 
-    def visit(k: int, sweep: int, whole: bool) -> None:
-        others = inverse[k].copy()
-        others[k] = 0.0
-        prior = others @ sums
+    def visit(k: int, prior: NDArray[np.float64], sweep: int, whole: bool) -> None:
         w = prior + own[k] * sums[k]
         chosen = problem.every if whole else np.flatnonzero(alpha[k])
         scaled, signs = own[k] * alpha[k, chosen], problem.signs(labels[k])[chosen]
@@ -138,16 +137,33 @@ def _swept(problem: Coupled, labels: NDArray[np.int64], sweeps: int) -> Family:
     bound, used, weights = -np.inf, 0, np.empty_like(sums)
     for used in range(1, sweeps + 1):
         whole = used % cycle == 1 % cycle
-        for k in learned.tolist():
-            visit(k, used, whole)
+        for k, prior in _priors(inverse, sums, len(learned)):
+            visit(k, prior, used, whole)
         if not whole and used < sweeps:
             continue
         np.matmul(inverse, sums, out=weights)
-        now = sum(_worth(problem, alpha[k]) for k in learned.tolist()) - 0.5 * float(np.vdot(weights, sums))
+        now = sum(_worth(problem, alpha[k]) for k in learned) - 0.5 * float(np.vdot(weights, sums))
         gain, bound = now - bound, max(now, bound)
         if gain <= cycle * problem.tolerance * abs(now):
             break
     return Family(labels, weights, alpha, bound, used)
+
+
+def _priors(
+    inverse: NDArray[np.float64], sums: NDArray[np.float64], count: int
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Each of the first labels with the weights that the others give it; what they are then is looked at.
+
+    A product for each label would read all sums anew. Those of other blocks do not change while a block is visited.
+    """
+    for start in range(0, count, BLOCK):
+        block = slice(start, min(start + BLOCK, count))
+        near, far = inverse[block, block].copy(), inverse[block].copy()
+        np.fill_diagonal(near, 0.0)
+        far[:, block] = 0.0
+        around = far @ sums if far.any() else np.zeros((len(near), sums.shape[1]))
+        for j in range(len(near)):
+            yield start + j, around[j] + near[j] @ sums[block]
 
 
 def _worth(problem: Coupled, alpha: NDArray[np.float64]) -> float:
