@@ -45,10 +45,13 @@ the price of nearly all its Micro-F1; C-HMCNN (`c-hmcnn`), one network, does so 
 mean of several networks is less sure of rare labels. Tuned for the geometric mean of the three scores HiLAP too has
 more Macro-F1, for points of Micro-F1 (one seed, on validation documents: [decision
 11](decisions/0011-condensed-scores-and-a-short-walk.md))."""
-FUNCAT_MICRO = """\
-Why not on FunCat's Micro-F1: what is ahead are HiLAP's own flat models with one threshold for all labels
-(`hilap-flat-members`), no other system. What HiLAP is chosen by on validation documents is the mean of the three
-scores, which may rise where one of them falls."""
+OWN_MODELS = "hilap-flat-members"
+OWN_AHEAD = (
+    "Why not on {places}: what is ahead are HiLAP's own flat models with one threshold for all labels "
+    f"(`{OWN_MODELS}`), no other system. What HiLAP is chosen by on validation documents is the mean of the three "
+    "scores, which may rise where one of them falls."
+)
+CALLED = {"funcat": "FunCat", "go": "GO", "arxiv": "arXiv", "medline": "MEDLINE"}
 FUNCAT_MACRO = """\
 Why not on FunCat's Macro-F1: as on GO, one network (`flat-refit`) is surer of rare labels than the mean of ten and a
 kernel machine, at points of Micro-F1 and EBF. Tuned for the geometric mean of the three scores HiLAP has more Macro-F1
@@ -59,7 +62,6 @@ can be too; on MEDLINE it is. On trove's validation documents one SVM for each l
 11](decisions/0011-condensed-scores-and-a-short-walk.md))."""
 WHY = {  # set, score and who is ahead -> why HiLAP is not first, where the reason is known
     ("go", "macro_f1", "flat-scut"): GO_MACRO,
-    ("funcat", "micro_f1", "hilap-flat-members"): FUNCAT_MICRO,
     ("funcat", "macro_f1", "flat-refit"): FUNCAT_MACRO,
     ("trove", "macro_f1", "hsvm-refit"): TROVE_MACRO,
 }
@@ -69,13 +71,14 @@ def reading_section(
     pages: Mapping[str, Sequence[Runs]], standings: Mapping[str, Sequence[Standing | None]], paper: Mapping[str, Any]
 ) -> list[str]:
     """A table over all sets: who is first by which score, from what `standings_of` says of each set."""
-    rows, places, why = [], [], []
+    rows, places, why, own = [], [], [], []
     for name, runs in pages.items():
         ranked = standings[name]
         known = [one for one in ranked if one is not None and one.ahead is not None]
         places += known
         lost = [(name, one.key, one.rival.method) for one in known if one.behind and one.rival is not None]
         why += [WHY[place] for place in lost if place in WHY]
+        own += [f"{CALLED.get(name, name)}'s {HEADINGS[key]}" for _, key, rival in lost if rival == OWN_MODELS]
         others = sum(is_rival(one.method) for one in runs)
         cells = [NONE if one is None else one.short for one in ranked]
         rows.append([SETS.get(name, name), reached(ranked), str(others), *cells])
@@ -83,6 +86,9 @@ def reading_section(
     table = markdown_table(["Set", f"HiLAP: {three}", "Other rows", *HEADINGS.values()], rows)
     told = [*count_words(places), *to_beat_words(pages, paper)]
     notes = [*care_words(pages), *with_vectors_words(pages)] if places else []
+    if own:
+        listed = f"{', '.join(own[:-1])} and {own[-1]}" if len(own) > 1 else own[0]
+        why.insert(0, OWN_AHEAD.format(places=listed))
     return ["## Where HiLAP is first", WORDS, table, *([" ".join(told)] if told else []), *notes, *why]
 
 
