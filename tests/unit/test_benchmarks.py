@@ -642,7 +642,7 @@ def counted(queue: Path) -> dict[tuple[str, str], int]:
 
 
 TEXTS = ("arxiv", "trove", "medline")
-# Not `hsvm`, `hr-svm` and `hr-lr`, which stop near their optimum: of `hsvm` on trove Macro-F1 of seeds is a point apart.
+# Not `hsvm`, `hr-svm` and `hr-lr`, which stop near their optimum: seeds of `hsvm` on trove lie a point apart.
 CERTAIN = {"svm", "svm-zero", "svm-refit", "leaf-svm", "td-svm", "clus-hmc"}
 
 
