@@ -5,8 +5,10 @@ into it, and the same way of searching (optuna's TPE); its first trial is the se
 the mean of Micro-F1, Macro-F1 and EBF on the validation split, which also chose its epochs and thresholds: the best of
 many is a lucky one, so what it is worth is for other seeds and, once, for the test split to say (`run.py`). The test
 split is never opened here. Trials are kept in `searches/<set>/<method>.json`: a search that was ended goes on from
-there, and a trial that failed is one of them; with another seed or other settings it has to be another file. Needs the
-extra `bench`.
+there, and a trial that failed is one of them; with another seed or other settings it has to be another file.
+`--members FOLDER` lends HiLAP the flat models that `run.py --models FOLDER` kept, so that a trial is the walk alone;
+what may be changed is then in the tables `members_of_<method>`, and the time that the flat models took counts as spent
+by the first trial. Needs the extra `bench`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from run import DATA, HERE, HilapError, code_hash, methods, run, settings_of, tomllib, writing
+from run import DATA, HERE, HilapError, code_hash, hash_of, lent, methods, parts_of, run, settings_of, tomllib, writing
 
 from hilap.errors import SettingError, require
 
@@ -76,8 +78,15 @@ def _check_range(where: str, given: Any) -> None:
 
 
 def change_of(key: str, value: Any) -> str:
-    """What `run.py --change` takes: TOML, which for these values is JSON."""
-    return f"{key}={json.dumps(value)}"
+    """What `run.py --change` takes."""
+    return f"{key}={_toml(value)}"
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML: JSON, but for tables."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    return json.dumps(value)
 
 
 # -- searching --------------------------------------------------------------------------------------------------------
@@ -91,6 +100,7 @@ def search(
     seconds: float,
     seed: int,
     keep: Callable[[list[Trial]], None],
+    before: float = 0.0,
     clock: Callable[[], float] = time.process_time,
 ) -> list[Trial]:
     """Trials, those that are there already first, until they have taken so many seconds of processor time.
@@ -102,28 +112,31 @@ def search(
         as they are fail, or twenty trials one after the other, the search ends.
     keep
         Called after every trial with all of them.
+    before
+        Processor time that all trials build on, such as that of flat models they share: counted with the first one.
     """
     study = _study(ranges, trials, seed)
-    while _one_more(trials, seconds):
+    while _one_more(trials, seconds, before):
         asked = study.ask(_distributions(ranges)) if trials else None
         changes = {} if asked is None else {key: _found(asked.params[key], ranges[key]) for key in ranges}
         code, began = code_hash(), clock()
         scores, error = _judged(judge, changes)
         if scores is None and not trials:  # not a matter of what is tried: all others would fail too, at no cost
             raise SettingError(f"the settings as they are cannot be judged, so there is nothing to search: {error}")
-        trials = [*trials, Trial(changes, scores, clock() - began, error, code)]
+        spent = clock() - began + (0.0 if trials else before)
+        trials = [*trials, Trial(changes, scores, spent, error, code)]
         if asked is not None:
             _tell(study, asked, trials[-1].score)
         keep(trials)
     return trials
 
 
-def _one_more(trials: list[Trial], seconds: float) -> bool:
+def _one_more(trials: list[Trial], seconds: float, before: float) -> bool:
     """Whether another trial is likely to fit into the time: the mean of those so far does."""
     if len(trials) > MOST_FAILED and all(trial.scores is None for trial in trials[-MOST_FAILED:]):
         return False  # what fails costs next to nothing: the time would never be spent
     spent = sum(trial.cpu_seconds for trial in trials)
-    return not trials or spent + spent / len(trials) <= seconds
+    return not trials or spent + (spent - before) / len(trials) <= seconds
 
 
 def _judged(judge: Callable[[Params], Scores], changes: Params) -> tuple[Params | None, str | None]:
@@ -248,6 +261,12 @@ def shown(trial: Trial, number: int, as_they_are: Trial) -> str:
     return f"{number}: {figures}{gain}, {trial.cpu_seconds:.0f} s: {changes}"
 
 
+def members_seconds(name: str, method: str, seed: int, members: Path, folder: Path) -> float:
+    """The processor time that flat models took which are lent to every trial."""
+    data = {part: hash_of(examples) for part, examples in parts_of(name, folder).items()}
+    return lent(members / name / method / str(seed), data)[1]["cpu_seconds"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", required=True, help="funcat, go, or a folder of the data directory")
@@ -255,18 +274,24 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, required=True, help="processor time for each method")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder with the data sets")
+    parser.add_argument("--members", type=Path, help="models kept by run.py, that lend their flat models")
     parser.add_argument("--out", type=Path, default=SEARCHES)
     chosen = parser.parse_args()
     tables = tomllib.loads(SPACES.read_text(encoding="utf-8"))
-    spaces = {method: space_of(method, chosen.set, tables) for method in chosen.method}
+    table = "{}" if chosen.members is None else "members_of_{}"
+    spaces = {method: space_of(table.format(method), chosen.set, tables) for method in chosen.method}
     for method, ranges in spaces.items():
         path = chosen.out / chosen.set / f"{method}.json"
         plain = settings_of(method, chosen.set, [])
         of = {"set": chosen.set, "method": method, "seed": chosen.seed, "settings": plain}
+        before = 0.0
+        if chosen.members is not None:
+            of["members"] = True
+            before = members_seconds(chosen.set, method, chosen.seed, chosen.members, chosen.data)
 
         def judge(changes: Params, method: str = method) -> Scores:
             listed = [change_of(key, value) for key, value in changes.items()]
-            options: Any = {"test": False, "folder": chosen.data, "models": None}
+            options: Any = {"test": False, "folder": chosen.data, "models": None, "members": chosen.members}
             scores: Scores = run(chosen.set, method, chosen.seed, changes=listed, **options)["valid"]
             return scores
 
@@ -274,7 +299,8 @@ def main() -> None:
             write_trials(path, of, trials)
             print(f"{chosen.set} {method} {shown(trials[-1], len(trials), trials[0])}", flush=True)
 
-        found = search(ranges, judge, read_trials(path, of), seconds=60 * chosen.minutes, seed=chosen.seed, keep=keep)
+        known, limit = read_trials(path, of), 60 * chosen.minutes
+        found = search(ranges, judge, known, seconds=limit, seed=chosen.seed, keep=keep, before=before)
         best = best_of(found)
         if best is not None:
             print(f"{chosen.set} {method}: best of {len(found)} is {shown(best, found.index(best) + 1, found[0])}")

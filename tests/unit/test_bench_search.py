@@ -71,6 +71,18 @@ def test_every_method_gets_the_same_processor_time():
     assert len(searched(seconds=0)) == 1  # the settings as they are, always
 
 
+def test_time_that_all_trials_build_on_counts_once():
+    trials = search.search(
+        RANGES, judged, [], seconds=155, seed=0, keep=lambda trials: None, before=100.0, clock=Clock()
+    )
+    assert [trial.cpu_seconds for trial in trials] == [110.0, 10.0, 10.0, 10.0, 10.0]  # a sixth would not fit
+
+
+def test_a_table_is_changed_as_toml_has_it():
+    reward = {"example_f1": 1.0, "macro_f1": 0.5}
+    assert run.settings_of("hilap", "funcat", [search.change_of("reward", reward)])["reward"] == reward
+
+
 def test_a_search_that_was_ended_goes_on_and_tries_no_trial_again(tmp_path):
     path = tmp_path / "funcat" / "flat.json"
     searched(seconds=100, keep=lambda trials: search.write_trials(path, OF, trials))
@@ -172,7 +184,8 @@ def test_all_spaces_are_good_and_change_settings_that_methods_have():
             ranges = search.space_of(name, some, tables)
             for key, given in ranges.items():
                 for value in given.get("choices", [given.get("low"), given.get("high")]):
-                    settings = run.settings_of(name, some, [search.change_of(key, value)])
+                    changes = [search.change_of(key, value)]
+                    settings = run.settings_of(name.removeprefix("members_of_"), some, changes)
                     system = settings.pop("system", None)
                     made = HiLAPClassifier(**settings) if system is None else method(system)(**settings)
                     made.check()
