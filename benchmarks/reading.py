@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeGuard
 
 from cells import F1, HEADINGS, NONE, markdown_table, mean_of
 from certainty import LIMIT, Comparison, best_words, p_value, p_words
@@ -48,8 +48,11 @@ more Macro-F1, for points of Micro-F1 (one seed, on validation documents: [decis
 OWN_MODELS = "hilap-flat-members"
 OWN_AHEAD = (
     "Why not on {places}: what is ahead are HiLAP's own flat models with one threshold for all labels "
-    f"(`{OWN_MODELS}`), no other system. What HiLAP is chosen by on validation documents is the mean of the three "
-    "scores, which may rise where one of them falls."
+    f"(`{OWN_MODELS}`), no other system. Where probabilities are right, one threshold is the best that anyone can do for "
+    "Micro-F1; a walk on the same probabilities can gain Macro-F1 by lower thresholds for rare labels and EBF by "
+    "thresholds for each document, at the price of Micro-F1. That is what HiLAP has learned there, and it is as much as "
+    "the rules that are best by theory reach on these probabilities ([decision "
+    "15](decisions/0015-what-scores-allow.md)). It is chosen by the mean of the three, which may rise where one falls."
 )
 CALLED = {"funcat": "FunCat", "go": "GO", "arxiv": "arXiv", "medline": "MEDLINE"}
 FUNCAT_MACRO = """\
@@ -71,20 +74,21 @@ def reading_section(
     pages: Mapping[str, Sequence[Runs]], standings: Mapping[str, Sequence[Standing | None]], paper: Mapping[str, Any]
 ) -> list[str]:
     """A table over all sets: who is first by which score, from what `standings_of` says of each set."""
-    rows, places, why, own = [], [], [], []
+    rows, places, outside, why, own = [], [], [], [], []
     for name, runs in pages.items():
         ranked = standings[name]
-        known = [one for one in ranked if one is not None and one.ahead is not None]
+        known = [one for one in ranked if _compared(one)]
         places += known
         lost = [(name, one.key, one.rival.method) for one in known if one.behind and one.rival is not None]
         why += [WHY[place] for place in lost if place in WHY]
+        outside += [one for one in standings_of([run for run in runs if is_apart(run.method)]) if _compared(one)]
         own += [f"{CALLED.get(name, name)}'s {HEADINGS[key]}" for _, key, rival in lost if rival == OWN_MODELS]
         others = sum(is_rival(one.method) for one in runs)
         cells = [NONE if one is None else one.short for one in ranked]
         rows.append([SETS.get(name, name), reached(ranked), str(others), *cells])
     three = " / ".join(HEADINGS.values())
     table = markdown_table(["Set", f"HiLAP: {three}", "Other rows", *HEADINGS.values()], rows)
-    told = [*count_words(places), *to_beat_words(pages, paper)]
+    told = [*count_words(places), *apart_words(places, outside), *to_beat_words(pages, paper)]
     notes = [*care_words(pages), *with_vectors_words(pages)] if places else []
     if own:
         listed = f"{', '.join(own[:-1])} and {own[-1]}" if len(own) > 1 else own[0]
@@ -110,6 +114,24 @@ def count_words(places: Sequence[Standing]) -> list[str]:
         told.append(f"In {equal} it is equal to the best other one, to two decimals.")
     told.append(f"Where it is behind, it is so with p < {LIMIT} in {sum(one.sure for one in behind)} of {len(behind)}.")
     return told
+
+
+def apart_words(places: Sequence[Standing], outside: Sequence[Standing]) -> list[str]:
+    """How often HiLAP is first of systems alone, where some of the others that it was compared with are parts of it."""
+    if not outside or [one.rival for one in places] == [one.rival for one in outside]:
+        return []
+    first = [one for one in outside if one.first]
+    told = f"Of systems that are no parts of HiLAP itself it is first in **{len(first)} of {len(outside)}**"
+    return [f"{told}, in **{sum(one.sure for one in first)}** with p < {LIMIT}."]
+
+
+def is_apart(method: str) -> bool:
+    """Whether it is HiLAP or has nothing of it: not its flat models, nor HiLAP-SL."""
+    return is_hilap(method) or not is_own(method)
+
+
+def _compared(one: Standing | None) -> TypeGuard[Standing]:
+    return one is not None and one.ahead is not None
 
 
 def to_beat_words(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:

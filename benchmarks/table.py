@@ -32,6 +32,7 @@ from parts import PARTS, parts_section
 from reading import Standing, reading_section, set_words, standings_of, to_beat
 from records import ABLATION, BASE_METHODS, HERE, NAMES, SETS, Runs, rank, read_object, read_results
 from roles import gene_section, place_of, player_of, role_section
+from searched import search_section
 from sections import AREAS, BASE_MODELS, areas_section, base_section, hmcn_section
 
 from hilap.errors import HilapError
@@ -378,7 +379,8 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
     parts += base_section(pages, figures) + ablation_section(pages, figures)
     parts += inconsistency_section(pages, figures) + hmcn_section(pages, figures) + areas_section(pages, figures)
     parts += groups_section(pages) + reliability_section(pages)
-    if results == RESULTS:  # the figures beside the page are those of the committed results
+    if results == RESULTS:  # searches, and the figures beside the page, belong to the committed results
+        parts += search_section(list(pages))
         folder = PAGE.parent / "figures"
         parts = with_links(parts, drawn_in(folder)) + figures_section(folder)
     parts += opponents_section(pages, figures)
