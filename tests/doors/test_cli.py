@@ -357,6 +357,14 @@ def test_prepare_without_a_folder_to_write_takes_the_name_of_the_set(official, t
     assert (tmp_path / "rcv1" / "about.json").read_bytes() == before
 
 
+def test_prepare_says_which_files_the_texts_are_from(official, tmp_path):
+    done = run("corpus", "prepare", "rcv1", "--from", "official", cwd=tmp_path)
+    assert b"texts as they were written, from docs.txt" in b" ".join(done.stdout.split())
+    other = run("corpus", "prepare", "rcv1", "--from=official", "--option=text=tokens", "--out=o", cwd=tmp_path)
+    assert other.returncode == 2
+    assert b"a file of the stories (text='tokens') is missing: there is no lyrl2004_tokens_train.dat" in other.stderr
+
+
 def test_prepare_makes_the_folders_above(official, tmp_path):
     done = run("corpus", "prepare", "rcv1", "--from", "official", "--out", "data/of/mine", cwd=tmp_path)
     assert done.returncode == 0, done.stderr.decode()

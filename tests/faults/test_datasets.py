@@ -317,7 +317,7 @@ def test_unknown_names_are_refused(tmp_path: Path) -> None:
         prepare("20news", tmp_path, tmp_path / "out")
     with pytest.raises(SettingError, match=r"funcat needs no preparation: load\('funcat', folder\)"):
         prepare("funcat", tmp_path, tmp_path / "out")
-    with pytest.raises(SettingError, match="rcv1 has no option 'levels'; there are seed, valid_share"):
+    with pytest.raises(SettingError, match="rcv1 has no option 'levels'; there are seed, text, valid_share"):
         prepare("rcv1", tmp_path, tmp_path / "out", levels=3)
     assert list(DATASETS) == ["rcv1", "nyt", "yelp", "funcat", "go"]
 

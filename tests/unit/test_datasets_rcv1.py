@@ -10,7 +10,7 @@ import pytest
 
 from hilap.corpus.datasets import load, prepare
 from hilap.corpus.datasets.rcv1 import read_docs, read_tokens
-from hilap.errors import CorpusError
+from hilap.errors import CorpusError, SettingError
 
 HIER = """parent: None child: Root child-description: Root
 parent: Root child: CCAT                   child-description: CORPORATE/INDUSTRIAL
@@ -66,7 +66,10 @@ def test_the_whole_by_hand(tmp_path: Path) -> None:
     assert about["statistics"]["labels"] == 5  # the root is no label, GMIL has no story
     assert about["statistics"]["levels"] == 3
     assert about["left_out"] == {"documents_without_labels": 0, "labels_without_documents": 1}
-    assert about["notes"] == ["20 official training stories, of which 10% are the validation set"]
+    assert about["notes"] == [
+        "stems of words without order or sentences, from the token files",
+        "20 official training stories, of which 10% are the validation set",
+    ]
 
 
 def test_what_is_prepared_can_be_loaded(tmp_path: Path) -> None:
@@ -85,6 +88,40 @@ def test_plain_documents_are_divided_by_their_id(tmp_path: Path) -> None:
     parts = written(tmp_path / "rcv1")
     assert {part: len(records) for part, records in parts.items()} == {"train": 18, "valid": 2, "test": 12}
     assert min(int(record["id"]) for record in parts["test"]) == 26151
+
+
+def test_where_both_are_there_the_written_stories_are_read_unless_the_others_are_asked_for(tmp_path: Path) -> None:
+    source = collection(tmp_path / "source")  # tokens
+    written_as = "".join(f"{doc} The recovery of word{doc}.\n" for doc in (*range(2286, 2306), *range(26151, 26163)))
+    (source / "docs.txt").write_text(written_as)
+    wanted = {"docs": "The recovery of word{}.", "tokens": "recov word{} excit second line"}
+    for text, kind in ((None, "docs"), ("docs", "docs"), ("tokens", "tokens")):
+        options = {} if text is None else {"text": text}
+        about = prepare("rcv1", source, tmp_path / f"{text}", **options)
+        parts = written(tmp_path / f"{text}")
+        assert {part: len(records) for part, records in parts.items()} == {"train": 18, "valid": 2, "test": 12}
+        assert {r["text"] for r in parts["test"]} == {wanted[kind].format(r["id"]) for r in parts["test"]}
+        assert about["parameters"]["text"] == kind
+        assert ("docs.txt" if kind == "docs" else "the token files") in about["notes"][0]
+
+
+def test_another_source_of_texts_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"text must be 'docs' or 'tokens', got 'words'"):
+        prepare("rcv1", tmp_path / "nowhere", tmp_path / "rcv1", text="words")
+
+
+@pytest.mark.parametrize(
+    ("plain", "text", "message"),
+    [
+        (True, "tokens", r"stories \(text='tokens'\) is missing: there is no lyrl2004_tokens_train\.dat"),
+        (False, "docs", r"stories \(text='docs'\) is missing: there is no docs\.txt"),
+    ],
+)
+def test_texts_that_are_asked_for_and_not_there_are_not_taken_from_elsewhere(
+    tmp_path: Path, plain: bool, text: str, message: str
+) -> None:
+    with pytest.raises(CorpusError, match=message):
+        prepare("rcv1", collection(tmp_path / "source", plain=plain), tmp_path / "rcv1", text=text)
 
 
 def test_the_seed_draws_the_validation_stories(tmp_path: Path) -> None:
@@ -144,7 +181,7 @@ def test_bad_files_are_named_with_their_line(tmp_path: Path, file: str, content:
     [
         ("rcv1.topics.hier.orig", "the taxonomy of topics is missing: there is no rcv1.topics.hier.orig"),
         ("rcv1-v2.topics.qrels.gz", "the topics of the stories is missing: there is no rcv1-v2.topics.qrels"),
-        ("lyrl2004_tokens_train.dat", "there is neither lyrl2004_tokens_train.dat nor docs.txt"),
+        ("lyrl2004_tokens_train.dat", "there is neither docs.txt nor lyrl2004_tokens_train.dat"),
         ("lyrl2004_tokens_test_pt2.dat.gz", "there is no lyrl2004_tokens_test_pt2.dat"),
     ],
 )

@@ -1,7 +1,9 @@
 """RCV1-v2 (LYRL2004) from its official files: 804,414 news stories of Reuters, 103 topics on four levels.
 
-The token files (`lyrl2004_tokens_train.dat`, `lyrl2004_tokens_test_pt0.dat` to `pt3`) carry the official split. Where
-only `docs.txt` (`docid content`, one story a line) is there, ids up to 26150 are the training stories, as in LYRL2004.
+`docs.txt` (`docid content`, one story a line) has the stories as they were written; in it, ids up to 26150 are the
+training stories, as in LYRL2004. The token files (`lyrl2004_tokens_train.dat`, `lyrl2004_tokens_test_pt0.dat` to
+`pt3`), which anybody can have, carry the official split but no texts: they hold stems, without stop words, and equal
+ones stand side by side, so there are no sentences and no order of words. Where both are there, `docs.txt` is read.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from hilap.corpus.datasets.preparation import (
     source_folder,
     write,
 )
-from hilap.errors import CorpusError, TaxonomyError
+from hilap.errors import CorpusError, TaxonomyError, require
 from hilap.files import read_lines
 from hilap.taxonomy.graph import Indicator, Taxonomy
 from hilap.taxonomy.readers import read as read_taxonomy
@@ -37,9 +39,15 @@ PLAIN = "docs.txt"
 QRELS = ("rcv1-v2.topics.qrels", "rcv1-v2.topics.qrels.txt")
 TAXONOMY = ("rcv1.topics.hier.orig", "rcv1.topics.hier.orig.txt")
 LAST_TRAIN_ID = 26_150
+READ = {  # what the texts are read from -> what `about.json` and the command line say of it
+    "docs": f"texts as they were written, from {PLAIN}",
+    "tokens": "stems of words without order or sentences, from the token files",
+}
 
 
-def prepare(source: str | Path, target: str | Path, *, seed: int = 0, valid_share: float = 0.1) -> dict[str, Any]:
+def prepare(
+    source: str | Path, target: str | Path, *, seed: int = 0, valid_share: float = 0.1, text: str | None = None
+) -> dict[str, Any]:
     """Write RCV1 into a folder of our own format.
 
     Parameters
@@ -52,12 +60,15 @@ def prepare(source: str | Path, target: str | Path, *, seed: int = 0, valid_shar
         Draws the validation stories.
     valid_share
         The share of the official training stories that becomes the validation set and leaves the training set.
+    text
+        Where texts come from: `"docs"` (`docs.txt`) or `"tokens"` (the token files). None takes `docs.txt` where it is.
     """
     check_share("valid_share", valid_share)
     check_count("seed", seed, 0)
+    require(text is None or text in READ, "text", " or ".join(map(repr, READ)), text)
     check_target(target)
     folder = source_folder(source)
-    stories = _Stories(folder)
+    stories = _Stories(folder, text)
     taxonomy, docs, labels, unused = _topics(folder)
     ids, in_train, unlabelled = _known(stories, docs)
     rows = np.searchsorted(docs, ids)
@@ -72,9 +83,12 @@ def prepare(source: str | Path, target: str | Path, *, seed: int = 0, valid_shar
         [str(i) for i in ids.tolist()],
         chosen,
         parts_of(chosen, train, test, valid_share=valid_share, seed=seed),
-        {"seed": seed, "valid_share": valid_share},
+        {"seed": seed, "valid_share": valid_share, "text": stories.kind},
         {"documents_without_labels": unlabelled, "labels_without_documents": unused},
-        (f"{len(train):,} official training stories, of which {valid_share:.0%} are the validation set",),
+        (
+            READ[stories.kind],
+            f"{len(train):,} official training stories, of which {valid_share:.0%} are the validation set",
+        ),
     )
     return write(plan, _texts(stories, ids), target)
 
@@ -82,21 +96,20 @@ def prepare(source: str | Path, target: str | Path, *, seed: int = 0, valid_shar
 class _Stories:
     """All stories of the folder in the order of its files: where, id, whether of the training set, text."""
 
-    def __init__(self, folder: Path) -> None:
-        tokens = find_file(folder, TRAIN_TOKENS)
-        plain = find_file(folder, PLAIN)
-        if tokens is None and plain is None:
-            raise CorpusError(f"{folder}: the stories are missing: there is neither {TRAIN_TOKENS} nor {PLAIN}")
-        self._plain = plain if tokens is None else None
-        self._tokens = [] if tokens is None else [tokens, *(need_file(folder, "a file", name) for name in TEST_TOKENS)]
+    def __init__(self, folder: Path, kind: str | None) -> None:
+        plain, tokens = (find_file(folder, name) for name in (PLAIN, TRAIN_TOKENS))
+        if kind is None and plain is None and tokens is None:
+            raise CorpusError(f"{folder}: the stories are missing: there is neither {PLAIN} nor {TRAIN_TOKENS}")
+        self.kind = kind or ("tokens" if plain is None else "docs")
+        names = (PLAIN,) if self.kind == "docs" else (TRAIN_TOKENS, *TEST_TOKENS)
+        self._files = [need_file(folder, f"a file of the stories (text={self.kind!r})", name) for name in names]
 
     def __iter__(self) -> Iterator[tuple[str, int, bool, str]]:
-        if self._plain is not None:
-            for where, doc, text in read_docs(self._plain):
-                yield where, doc, doc <= LAST_TRAIN_ID, text
-        for i, path in enumerate(self._tokens):
-            for where, doc, text in read_tokens(path):
-                yield where, doc, i == 0, text
+        for i, path in enumerate(self._files):
+            if self.kind == "docs":
+                yield from ((where, doc, doc <= LAST_TRAIN_ID, text) for where, doc, text in read_docs(path))
+            else:
+                yield from ((where, doc, i == 0, text) for where, doc, text in read_tokens(path))
 
 
 def read_docs(path: str | Path) -> Iterator[tuple[str, int, str]]:
