@@ -23,6 +23,7 @@ import records  # noqa: E402
 import run  # noqa: E402
 import suite  # noqa: E402
 import table  # noqa: E402
+from roles import ROLES  # noqa: E402
 
 from hilap.errors import HilapError, SettingError  # noqa: E402
 
@@ -691,6 +692,18 @@ def test_neural_systems_have_settings_for_the_papers_sets_and_not_just_defaults(
     options = run.settings_of("hr-dgcnn", name, [])["encoder_options"]
     assert options["dropout"] < 0.5
     assert options["vectors"].startswith("data:vectors/glove")
+
+
+@pytest.mark.parametrize(("name", "player"), ROLES.items())
+def test_the_licensed_sets_have_the_recommended_settings_of_those_that_play_their_roles(name, player):
+    ours, theirs = (run.settings_of("hilap", which, []) for which in (name, player))
+    assert ours == theirs != {"preset": "residual"}
+
+
+def test_the_papers_bow_cnn_on_rcv1_differs_from_its_ablation_in_what_validation_chooses_alone():
+    ablation, framework = (run.settings_of(method, "rcv1", []) for method in ("hilap-paper", "bowcnn-paper"))
+    differing = {key for key in {*ablation, *framework} if ablation.get(key) != framework.get(key)}
+    assert differing == {"select", "tune", "patience"}  # what the files of both say, and why
 
 
 @pytest.mark.parametrize("queue", ["suite.toml", "beyond.toml", "paper.toml"])
