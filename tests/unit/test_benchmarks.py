@@ -10,10 +10,13 @@ import statistics
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "benchmarks"
@@ -25,7 +28,10 @@ import suite  # noqa: E402
 import table  # noqa: E402
 from roles import ROLES  # noqa: E402
 
+from hilap.corpus import Examples  # noqa: E402
 from hilap.errors import HilapError, SettingError  # noqa: E402
+from hilap.metrics import calibration, ranking  # noqa: E402
+from hilap.taxonomy import Taxonomy  # noqa: E402
 
 PAPER = json.loads((BENCH / "paper.json").read_text(encoding="utf-8"))
 
@@ -706,6 +712,31 @@ def test_the_papers_bow_cnn_on_rcv1_differs_from_its_ablation_in_what_validation
     assert differing == {"select", "tune", "patience"}  # what the files of both say, and why
 
 
+def test_the_papers_queue_becomes_tables_and_figures_beside_its_results(tmp_path, capsys):
+    """What paper.toml tells to do once everything has run, on made-up results."""
+    counts = {"right": "1 1 1", "placed": "2 2 2", "gold": "2 2 2"}
+    labels = {**counts, "training": "3 2 1", "level": "1 2 3"}
+    for job in suite.read_queue(BENCH / "paper.toml"):
+        kept = {"settings": run.settings_of(job.method, job.set, []), "counts": {"documents": counts, "labels": labels}}
+        write_result(tmp_path, job.set, job.method, job.seed, **kept)
+    committed = [ROOT / "README.md", ROOT / "docs" / "results.md", *(ROOT / "docs" / "figures").iterdir()]
+    before = [(path, path.stat().st_mtime_ns) for path in committed]
+    figures = pytest.importorskip("figures")
+    out = tmp_path / "figures"
+    assert figures.main(["base_models", "gains", "--results", str(tmp_path), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.split("\n")[:2] == ["base_models: 3 sets", "gains: 3 sets"]
+    assert {path.name for path in out.glob("*.svg")} == {"base_models.svg", "gains.svg"}
+    assert table.main(["--results", str(tmp_path), "--out", str(tmp_path / "results.md")]) == 0
+    page = (tmp_path / "results.md").read_text(encoding="utf-8")
+    for heading in ("### Table 2: RCV1", "### Table 3: NYT", "### Table 3: Yelp", "### RCV1: ablation"):
+        assert f"{heading}\n" in page
+    assert not re.search(r"^#.*played by", page, re.MULTILINE)  # each is itself
+    row = cells_of(page, "Table 2: RCV1", "HiLAP (bow-CNN)")
+    assert (row["Seeds"], row["*paper, RCV1: Macro-F1*"]) == ("3", "60.1")
+    assert cells_of(page, "HMCN's orders (the paper's Table 8)", "Yelp")["*paper*"] == "HMCN (original), Yelp"
+    assert [(path, path.stat().st_mtime_ns) for path in committed] == before
+
+
 @pytest.mark.parametrize("queue", ["suite.toml", "beyond.toml", "paper.toml"])
 def test_what_is_shared_is_trained_before_it_is_asked_for(queue):
     jobs = list(counted(BENCH / queue))
@@ -815,6 +846,75 @@ def test_settings_like_those_of_another_method_differ_in_what_they_say(monkeypat
     (tmp_path / "settings" / "two.toml").write_text('[all]\nlike = "one"\nrefit = true\n[go]\ntune = "mean"\n')
     assert run.settings_of("two", "trove", []) == {"system": "svm", "strength": 0.5, "refit": True}
     assert run.settings_of("two", "go", []) == {"system": "svm", "strength": 2, "refit": True, "tune": "mean"}
+
+
+class Asked:
+    """A classifier that notes how many documents it is asked for at a time."""
+
+    def __init__(self, made):
+        self.made, self.sizes = made, []
+
+    def predict(self, examples):
+        return self.made.predict(examples)
+
+    def predict_proba(self, examples):
+        self.sizes.append(len(examples))
+        return self.made.predict_proba(examples)
+
+
+@pytest.mark.parametrize("method", ["net", "walk"])
+def test_a_large_test_split_is_judged_in_blocks_with_the_same_figures(shared, tmp_path, monkeypatch, method):
+    shared(method, tmp_path / "models")
+    parts = run.parts_of("tiny", tmp_path / "data")
+    settings = {**run.settings_of(method, "tiny", []), "seed": 0}
+    made, _ = run.trained_model(settings, parts, tmp_path / "models" / "tiny" / method / "0")
+    told = []
+    for most, sizes in ((run.MOST_PAIRS, [30]), (24, [8, 8, 8, 6])):
+        monkeypatch.setattr(run, "MOST_PAIRS", most)
+        monkeypatch.setattr(run, "BLOCK", 8)
+        asked, found = Asked(made), {}
+        scores = run.on_test(asked, parts, found)
+        assert asked.sizes == sizes
+        told.append((scores, found["counts"], found["precision_recall"], found["reliability"]))
+    assert told[0] == told[1]
+
+
+def bytes_of_judging(documents: int) -> int:
+    """The most that is held while so many documents are judged, with labels as on RCV1: 103, 3.24 a document."""
+    rng = np.random.default_rng(0)
+    taxonomy = Taxonomy.of({f"l{i}": [] for i in range(103)})
+
+    def drawn(n):
+        given = sparse.random_array((n, 103), density=3.24 / 103, format="csr", rng=rng)
+        given.data[:] = 1
+        return Examples(taxonomy, [str(i) for i in range(n)], given.astype(np.int32), texts=[""] * n)
+
+    parts = {"train": drawn(200), "valid": drawn(100), "test": drawn(documents)}
+    placed, chances = drawn(documents).labels, rng.random((documents, 103), dtype=np.float32)
+    made = Mock(predict=lambda _: placed, predict_proba=lambda some: chances[: len(some)].copy())
+    tracemalloc.start()
+    try:
+        run.on_test(made, parts, {})
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_judging_rcv1_takes_the_memory_that_the_page_says(monkeypatch):
+    for module, name in ((ranking, "MOST_SCORES"), (calibration, "AT_A_TIME"), (run, "MOST_PAIRS")):
+        monkeypatch.setattr(module, name, 100_000)  # blocks have their full size here too, so they drop out
+    few, many = 3_000, 12_000
+    each = (bytes_of_judging(many) - bytes_of_judging(few)) / (many - few)
+    row = dict(
+        zip(PAPER["tables"]["table_data"]["columns"], PAPER["tables"]["table_data"]["rows"]["RCV1"], strict=True)
+    )
+    assert (row["labels"], row["mean_labels"]) == (103, 3.24)
+    page = " ".join((ROOT / "docs" / "how_to" / "reproduce.md").read_text(encoding="utf-8").split())
+    documents, gigabytes = re.search(r"judging its ([\d,]+) test documents about ([\d.]+) GB", page).groups()
+    assert int(documents.replace(",", "")) == row["test"]
+    assert float(gigabytes) == pytest.approx(each * row["test"] / 1e9, abs=0.25)  # whose blocks are some 100 MB
+    told = float(re.search(r"in it take about ([\d.]+) bytes a pair", page)[1])
+    assert told == pytest.approx(each / row["labels"], abs=1)
 
 
 def data_of(folder):
