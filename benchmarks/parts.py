@@ -20,8 +20,12 @@ PARTS_WORDS = """\
 The paper's central claim is that a walk learned by rewards is better than what it stands on. Here the recommended
 preset is taken apart: its *flat models* with one threshold for all labels; then the *walk* on the same models before
 any reward was seen, with biases that lift labels which would be placed too seldom; then the walk after *reinforcement*,
-which is `hilap`. Between two rows of scores stands what the lower has more, in points, and how easily chance alone
-would make such a difference ([how](#how-to-read-the-tables)). Only sets where all three were run."""
+which is `hilap`. Before any reward the policy itself says next to nothing: its embeddings start at a tenth of their
+usual length ([details](details.md), point 40), and the second stage is nearly what the flat models give when they are
+cut from the top down with those biases ([decision 15](decisions/0015-what-scores-allow.md)). So the first step shows
+what biases and consistency are worth, and only the second what a policy has learned. Between two rows of scores stands
+what the lower has more, in points, and how easily chance alone would make such a difference
+([how](#how-to-read-the-tables)). Only sets where all three were run."""
 
 
 def parts_section(pages: Mapping[str, Sequence[Runs]]) -> list[str]:

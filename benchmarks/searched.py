@@ -16,9 +16,9 @@ WORDS = """\
 `python benchmarks/search.py` gives every system the same processor time to try other settings than those it has here
 (`spaces.toml` says which), judged by the mean of the three scores on the validation documents, one seed, by optuna's
 TPE; the test split is never opened. The flat networks under HiLAP are not trained again for every trial, and the time
-they took counts as spent by the first. *As it is*: the settings of the tables above. *Best*: the best trial, on the very
-documents that chose it, so it is a lucky one. HiLAP's figures are of flat models that are cross-fitted on the
-validation documents too: gains compare between systems, scores do not."""
+they took counts as spent by the first. *As it is*: the settings of the tables above. *Best*: the best trial, on the
+documents that chose it, so it is a lucky one. HiLAP's flat models are cross-fitted on the validation documents too:
+gains compare between systems, scores do not."""
 
 
 def search_section(names: Sequence[str], folder: Path = SEARCHES) -> list[str]:

@@ -306,8 +306,8 @@ READING = """\
 - *Paper* rows and columns are as printed; the paper gives no spread.
 - **AU(PRC)**, precision-recall curves and reliability of HiLAP's recommended forms are those of its flat models: the
   preset gives their probabilities (`probabilities="flat"`), where SVMs' margins are scaled (Platt), capped so that no
-  label is above a parent, and leaves the walk to decide what is placed. `hilap-paper` and the ablation have the
-  marginals of the policy itself.
+  label is above a parent, and leaves the walk to decide what is placed; `hilap-flat-members` has them without that cap.
+  `hilap-paper` and the ablation have the marginals of the policy itself.
 - Processor seconds are of one thread, on a shared machine: compare systems of one table. Where vectors of a pretrained
   encoder come from a cache, the seconds leave out what it takes to make them. They leave out what kernels take to
   compile too, which the first run in a new clone does for all others; results from before that was measured may have up

@@ -1,4 +1,4 @@
-"""The page's section on searches: does it say what the files of searches have, and are those of the settings of today?"""
+"""The page's section on searches: does it say what their files have, and are those of the settings of today?"""
 
 from __future__ import annotations
 
@@ -68,5 +68,7 @@ def test_every_committed_search_began_with_the_settings_of_today(path):
 
 def test_searches_of_a_set_had_the_same_time():
     for name in {path.parent.name for path in committed()}:
-        spent = {path.stem: json.loads(path.read_text())["cpu_seconds"] for path in committed() if path.parent.name == name}
+        spent = {
+            path.stem: json.loads(path.read_text())["cpu_seconds"] for path in committed() if path.parent.name == name
+        }
         assert max(spent.values()) < 1.5 * min(spent.values()), spent
