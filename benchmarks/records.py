@@ -212,9 +212,14 @@ class Runs:
         return {phase: max(ends) for phase, ends in late.items() if 2 * len(ends) > len(self.records)}
 
     @property
+    def system(self) -> str:
+        """The system's name; of one that nobody has listed the word under which `run.py` knows it."""
+        return NAMES.get(self.method, self.method)
+
+    @property
     def title(self) -> str:
         """The system's name and the word under which `run.py` knows it."""
-        return f"{NAMES[self.method]} (`{self.method}`)" if self.method in NAMES else f"`{self.method}`"
+        return f"{self.system} (`{self.method}`)" if self.method in NAMES else f"`{self.method}`"
 
 
 def read_results(folder: Path) -> dict[str, list[Runs]]:

@@ -25,6 +25,7 @@ import certainty
 import cost
 import curves
 import figures
+import findings
 import plotting
 import quick
 import records
@@ -494,6 +495,33 @@ def test_whatever_a_result_keeps_only_our_own_errors_come_out(key, value):
     for read in (figures.course, figures.bins_of, figures.pooled_curve):
         with suppress(HilapError):
             read(runs[0])
+
+
+def test_page_and_figures_can_be_made_with_methods_and_sets_that_nobody_has_listed(tmp_path, told, monkeypatch, capsys):
+    monkeypatch.setattr(findings, "LEAST_PAIRS", 1)  # sixty documents have few
+    for name in ("trove", "recipes"):
+        for method in ("hilap", "svm", "mine", "hilap-mine", "mine-sl"):
+            write_all(tmp_path, name, method, 0, 0.1)
+    write_all(tmp_path, "letters", "mine", 0, 0.1)  # alone on its set
+    names = [name for name in figures.DRAWN if name not in ("cost", "base_models")]  # of those these are none
+    assert figures.main([*names, "--results", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{name}: 2 sets" for name in names]
+    page = table.page(tmp_path)
+    assert {"## recipes", "## letters"} <= set(page.splitlines())
+    assert page.partition("## letters\n")[2].partition("\n## ")[0].count("| `mine` |") == 1
+    row = next(line for line in page.partition(findings.RELIABILITY)[2].splitlines() if line.startswith("| System"))
+    assert row == "| System | PyPI descriptions (trove) | recipes |"
+
+
+def test_a_figure_names_a_method_that_nobody_has_listed_by_its_word(tmp_path, monkeypatch, told):
+    for at in ("LEARNING", "SCORED"):
+        monkeypatch.setattr(figures, at, ("mine", "theirs"))
+    write_all(tmp_path, "trove", "mine", 0, 0.1)
+    write_result(tmp_path, "trove", "theirs", 0)
+    for name in ("learning", "reliability", "precision_recall"):
+        figures.DRAWN[name](records.read_results(tmp_path), tmp_path)
+    assert [names for names, _ in told] == [["mine"]] * 3
+    assert all("not shown: theirs, on PyPI descriptions (trove)" in note for _, note in told)
 
 
 def test_figures_without_results_are_left_out_with_a_line(tmp_path, capsys):

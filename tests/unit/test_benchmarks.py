@@ -197,6 +197,14 @@ def test_the_readme_table_has_means_over_seeds_and_the_best_opponents(tmp_path):
         table.readme("no marks", made)
 
 
+def test_the_readme_table_has_a_set_that_nobody_has_listed_behind_the_others(tmp_path):
+    write_result(tmp_path, "a-new-one", "hilap", 0)
+    write_result(tmp_path, "trove", "hilap", 0)
+    made = table.short_table(tmp_path)
+    assert made.splitlines()[3].startswith("| a-new-one | 30.0 / 8.0 / 29.0 (1) | ")
+    assert made.splitlines()[2].startswith("| PyPI descriptions (trove) | ")
+
+
 def test_the_readme_table_has_the_best_other_system_by_each_score(tmp_path):
     scores = {
         "hilap": (0.5, 0.5, 0.5),
