@@ -158,6 +158,7 @@ def run(
         "method": method,
         "seed": seed,
         "settings": settings,
+        **({"trained_with": learned} if "of" in settings else {}),
         "decoding": decoding_of(made),
         **trained,
         "history": [_rounded(record) for record in history_of(made) if "select" in record],

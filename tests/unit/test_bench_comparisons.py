@@ -756,14 +756,84 @@ def test_hilap_alone_is_not_first(tmp_path):
     assert "HiLAP is first in" not in page
 
 
+def made_with(method, settings=None, **others):
+    """Runs of a method with these settings."""
+    return records.Runs("funcat", method, ({"settings": settings, **others},))
+
+
 def test_hilap_sl_and_flat_parts_do_not_count_as_hilap():
-    assert [method for method in records.ABLATION if records.is_hilap(method)] == [
+    assert [method for method in records.ABLATION if records.is_hilap(made_with(method))] == [
         "hilap-nosl",
         "hilap-noflat",
         "hilap-paper",
     ]
-    assert records.is_hilap("han-hilap")
-    assert not records.is_hilap("han-sl")
+    assert records.is_hilap(made_with("han-hilap"))
+    assert not records.is_hilap(made_with("han-sl"))
+
+
+WHOLE, PART, OTHER = (True, False, True), (False, False, True), (False, True, False)  # HiLAP, rival, HiLAP's own
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"preset": "residual", "folds": 3}, WHOLE),
+        ({"preset": "paper", "variant": "hilap", "reinforced_epochs": 5}, WHOLE),
+        ({"members_of": "hilap", "clip": 2.0}, WHOLE),
+        ({"members_of": "hilap", "variant": "flat"}, PART),
+        ({"preset": "paper", "variant": "sl"}, PART),
+        ({"members_of": "hilap", "reinforced_epochs": 0}, PART),
+        ({"system": "mine.py:Mine"}, OTHER),
+        ({"system": "flat", "variant": "flat"}, OTHER),
+        ({"of": "mine", "threshold": 0.5}, OTHER),  # whose model it is nobody says
+        (None, OTHER),
+        ("paper", OTHER),
+    ],
+)
+@pytest.mark.parametrize("method", ["mine", "mine-sl", "hilap-mine"])
+def test_what_a_method_is_that_nobody_has_listed_is_told_by_its_settings(method, settings, kind):
+    runs = made_with(method, settings)
+    assert (records.is_hilap(runs), records.is_rival(runs), records.is_own(runs)) == kind
+
+
+@pytest.mark.parametrize(
+    ("system", "kind"), [({"system": "mine.py:Mine"}, OTHER), ({"variant": "sl"}, PART), ({}, WHOLE)]
+)
+def test_a_method_that_reads_anothers_model_is_what_that_model_is(system, kind):
+    runs = made_with("mine-half", {"of": "mine", "threshold": 0.5}, trained_with=system)
+    assert (records.is_hilap(runs), records.is_rival(runs), records.is_own(runs)) == kind
+
+
+@pytest.mark.parametrize("settings", [{}, {"system": "flat"}, {"variant": "sl"}])
+def test_a_listed_method_is_what_the_lists_say_whatever_its_settings(settings):
+    told = {"hilap": WHOLE, "hilap-sl": PART, "hilap-start": PART, "svm": OTHER, "han-sl": (False, True, True)}
+    for method, kind in told.items():
+        runs = made_with(method, settings)
+        assert (records.is_hilap(runs), records.is_rival(runs), records.is_own(runs)) == kind
+
+
+def test_a_form_of_hilap_that_nobody_has_listed_is_no_rival_that_hilap_could_lose_to(tmp_path):
+    for method, value in (("hilap", 0.5), ("hilap-mine", 0.7), ("hilap-mine-flat", 0.6), ("mine", 0.4)):
+        own = {"hilap-mine-flat": {"variant": "flat"}, "mine": {"system": "mine.py:Mine"}}
+        write_result(tmp_path, "trove", method, 0, test=three(value, value, value), settings=own.get(method, {}))
+    page = table.page(tmp_path)
+    row = cells_of(page, "Where HiLAP is first", "PyPI descriptions (trove)")
+    assert (row["Other rows"], row["EBF"]) == ("1", "`hilap` (+10.00, not tested)")
+    assert "of 4 rows on this set (1 settings of other systems, 3 forms and parts of HiLAP)" in page
+    assert "(`mine`)" in table.short_table(tmp_path)  # the best other system
+    (tmp_path / "trove" / "hilap" / "0.json").unlink()
+    row = cells_of(table.page(tmp_path), "Where HiLAP is first", "PyPI descriptions (trove)")
+    assert row["EBF"] == "`hilap-mine` (+30.00, not tested)"  # the best of its other forms
+
+
+def test_a_form_of_hilap_that_nobody_has_listed_is_at_zero_as_hilap(tmp_path):
+    for method, settings in (("hilap-mine", {}), ("mine", {"system": "mine.py:Mine"})):
+        write_result(tmp_path, "trove", method, 0, settings=settings)
+    (told,) = findings.inconsistency_words(records.read_results(tmp_path), ["hilap-mine", "mine"])
+    assert told.endswith(
+        "HiLAP is at 0 on every set, in every form. At 0 wherever they were run are also `mine`: it is not HiLAP's "
+        "alone."
+    )
 
 
 def test_parts_of_the_ablation_are_no_rivals_that_hilap_could_be_first_against(tmp_path):
@@ -771,7 +841,7 @@ def test_parts_of_the_ablation_are_no_rivals_that_hilap_could_be_first_against(t
         write_result(tmp_path, "funcat", method, 0)
     row = cells_of(table.page(tmp_path), "Where HiLAP is first", "FunCat (cellcycle)")
     assert (row["Other rows"], row["EBF"]) == ("0", "nothing to compare with")
-    assert records.is_rival("svm")
+    assert records.is_rival(made_with("svm"))
 
 
 def test_rows_are_counted_by_whose_they_are(tmp_path):
