@@ -11,7 +11,7 @@ from cells import F1, HEADINGS, NONE, markdown_table, mean_of
 from certainty import LIMIT, Comparison, best_words, p_value, p_words
 from orientation import SHAPES
 from parts import stages_of
-from records import SETS, Runs, is_hilap, is_own, is_rival
+from records import CALLED, SETS, Runs, is_hilap, is_own, is_rival
 
 WORDS = """\
 Who is first on a set, and how far HiLAP lies ahead of the best of all the others we ran, whatever their encoder, or
@@ -54,7 +54,6 @@ OWN_AHEAD = (
     "the rules that are best by theory reach on these probabilities ([decision "
     "15](decisions/0015-what-scores-allow.md)). It is chosen by the mean of the three, which may rise where one falls."
 )
-CALLED = {"funcat": "FunCat", "go": "GO", "arxiv": "arXiv", "medline": "MEDLINE"}
 FUNCAT_MACRO = """\
 Why not on FunCat's Macro-F1: as on GO, one network (`flat-refit`) is surer of rare labels than the mean of ten and a
 kernel machine, at points of Micro-F1 and EBF. Tuned for the geometric mean of the three scores HiLAP has more Macro-F1

@@ -29,6 +29,7 @@ SETS = {
     "trove": "PyPI descriptions (trove)",
     "medline": "MEDLINE abstracts",
 }
+CALLED = {"funcat": "FunCat", "go": "GO", "arxiv": "arXiv", "medline": "MEDLINE"}  # in a sentence
 ABLATION = {  # method -> the row's name in the paper
     "flat-only": "Flat-Only",
     "hilap-sl-noflat": "HiLAP-SL-NoFlat",
@@ -292,6 +293,8 @@ def _check_alike(name: str, runs: Sequence[Runs]) -> None:
     records = [record for one in runs for record in one.records]
     if len({json.dumps(record.get("data"), sort_keys=True) for record in records}) > 1:
         raise HilapError(f"{name}: the results come from different data; run the older ones again with --again")
+    if len({json.dumps(record["shape"], sort_keys=True) for record in records if "shape" in record}) > 1:
+        raise HilapError(f"{name}: the results differ in what shape the set has; run the older ones again with --again")
 
 
 def rank(known: Iterable[str], word: str) -> tuple[int, str]:

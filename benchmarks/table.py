@@ -372,7 +372,7 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
         return f"{INTRO}\n\n{EMPTY}\n"
     standings = {name: standings_of(runs) for name, runs in pages.items()}
     parts = [*reading_section(pages, standings, figures), *parts_section(pages)]
-    parts += sets_section(list(pages), figures) + how_section(pages)
+    parts += sets_section(pages, figures) + how_section(pages)
     for name in pages:
         parts += set_section(name, pages, standings[name], figures)
     parts += role_section(pages, figures) + gene_section(pages, figures)

@@ -708,7 +708,117 @@ def test_the_sets_are_those_of_the_page(tmp_path):
     ]
     row = list(cells_of(page, place, "RCV1").values())
     assert row[1:] == ["as the paper has it", "103", "tree", "–", "3.24", "23,149", "2,315", "781,265"]
-    assert "| mine |" not in page.partition(f"## {place}")[2].partition("\n## ")[0]
+    assert list(cells_of(page, place, "mine").values())[1:] == ["–"] * 8  # an older result does not say it
+
+
+SHAPE = {"inputs": "texts", "labels": 1_103, "structure": "DAG", "levels": 5, "labels_per_document": 3.25}
+SHAPE |= {"train": 20_000, "valid": 300, "test": 7_000}
+SHAPE_CELLS = ["1,103", "DAG", "5", "3.25", "20,000", "300", "7,000"]
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "what"),
+    [
+        ("mine", "mine", "texts"),
+        ("rcv1", "RCV1", "texts; the paper's own"),
+        ("go", "Gene Ontology (cellcycle)", "genes, 77 features; the paper's own"),
+    ],
+)
+def test_a_set_has_the_shape_that_its_results_say(name, title, what, tmp_path):
+    write_result(tmp_path, name, "hilap", 0)  # older than shapes
+    write_result(tmp_path, name, "svm", 0, shape=SHAPE)
+    place = f"The sets (the paper's Table {PAPER['tables']['table_data']['number']})"
+    assert list(cells_of(table.page(tmp_path), place, title).values())[1:] == [what, *SHAPE_CELLS]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        None,
+        [],
+        {key: value for key, value in SHAPE.items() if key != "levels"},
+        SHAPE | {"labels": "103"},
+        SHAPE | {"train": True},
+        SHAPE | {"test": -1},
+        SHAPE | {"structure": "Tree"},
+        SHAPE | {"labels_per_document": float("nan")},
+        SHAPE | {"inputs": None},
+    ],
+)
+def test_a_shape_that_is_none_is_named(shape, tmp_path):
+    write_result(tmp_path, "mine", "svm", 0, shape=shape)
+    with pytest.raises(
+        HilapError, match=r"mine/svm: shape must have inputs, labels, .* got .*; run it again with --ag"
+    ):
+        table.page(tmp_path)
+
+
+def test_results_that_differ_in_the_shape_of_their_set_are_refused(tmp_path):
+    write_result(tmp_path, "mine", "svm", 0, shape=SHAPE)
+    write_result(tmp_path, "mine", "hilap", 0, shape=SHAPE)
+    table.page(tmp_path)
+    write_result(tmp_path, "mine", "hilap", 0, shape=SHAPE | {"labels": 7})
+    with pytest.raises(HilapError, match=r"mine: the results differ in what shape the set has; run the older ones ag"):
+        table.page(tmp_path)
+
+
+def what_is(page, title):
+    place = f"The sets (the paper's Table {PAPER['tables']['table_data']['number']})"
+    return cells_of(page, place, title)["What"]
+
+
+def said(page):
+    """A page with its lines joined, so that sentences can be looked for."""
+    return " ".join(page.split())
+
+
+def test_a_set_at_hand_is_not_said_to_be_absent_nor_to_be_played(tmp_path):
+    for name in ("arxiv", "trove", "medline"):
+        write_result(tmp_path, name, "svm", 0)
+        write_result(tmp_path, name, "hmcn", 0)
+    page = table.page(tmp_path)
+    told = said(page)
+    assert "RCV1, NYT and Yelp are under licence: where they are not at hand, sets of ours play their roles." in told
+    assert (
+        "RCV1, NYT and Yelp are under licence and not at hand: their roles are played by arXiv, trove and MEDLINE, so "
+        "figures compare down a column and not across." in told
+    )
+    assert "on the set that plays the role of its own (arXiv for RCV1, trove for NYT, MEDLINE for Yelp):" in told
+    assert what_is(page, "arXiv abstracts") == "titles and abstracts; role of RCV1"
+    for method in ("svm", "hmcn"):
+        write_result(tmp_path, "rcv1", method, 0)
+    page = table.page(tmp_path)
+    told = said(page)
+    assert "NYT and Yelp are under licence: where they are not at hand" in told
+    assert (
+        "NYT and Yelp are under licence and not at hand: their roles are played by trove and MEDLINE, so figures there "
+        "compare down a column and not across." in told
+    )
+    assert "on its own set or that which plays its role (trove for NYT, MEDLINE for Yelp):" in told
+    assert "RCV1, NYT" not in page.replace("*paper: RCV1, NYT", "")
+    assert what_is(page, "arXiv abstracts") == "titles and abstracts"
+    for name in ("nyt", "yelp"):
+        for method in ("svm", "hmcn"):
+            write_result(tmp_path, name, method, 0)
+    told = said(table.page(tmp_path))
+    assert "under licence" not in told
+    assert "played by" not in told
+    assert "role" not in told.partition("## HMCN's orders")[2].partition(" ## ")[0]
+    assert "in the row that has its order, on its own set: compare" in told
+
+
+def test_one_set_that_is_played_is_told_in_the_singular_and_no_other(tmp_path):
+    write_result(tmp_path, "arxiv", "svm", 0)
+    write_result(tmp_path, "trove", "hr-lr", 0)  # no system of these tables
+    told = said(table.page(tmp_path))
+    assert (
+        "in its order. RCV1 is under licence and not at hand: its role is played by arXiv, so figures compare down"
+        in told
+    )
+    for name in ("nyt", "yelp"):
+        write_result(tmp_path, name, "svm", 0)
+    told = said(table.page(tmp_path))
+    assert "RCV1 is under licence: where it is not at hand, sets of ours play its role." in told
 
 
 @pytest.mark.parametrize("name", orientation.SHAPES)
@@ -721,6 +831,17 @@ def test_a_sets_shape_is_that_of_its_results(name):
     shortest = max(map(int, record["counts"]["labels"]["level"].split()))
     assert shortest == levels if structure == "tree" else shortest < levels
     assert kept["documents"].mean() == pytest.approx(mean, rel=0.05)  # of the test documents alone
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", orientation.SHAPES)
+def test_a_listed_shape_is_that_of_the_data(name, data_folder):
+    found = run.shape_of(run.parts_of(name, data_folder))
+    listed = dict(zip(orientation.KEYS, orientation.SHAPES[name], strict=True))
+    digits = len(str(listed["labels_per_document"]).partition(".")[2])
+    assert {**found, "labels_per_document": round(found["labels_per_document"], digits)} == listed | {
+        "inputs": orientation.KINDS[name].partition(", ")[2] or "texts"
+    }
 
 
 @pytest.mark.data

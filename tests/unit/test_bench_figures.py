@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from hilap.corpus import Examples
 from hilap.errors import HilapError, MissingExtraError
 from hilap.metrics.groups import by_level, by_popularity
 from hilap.taxonomy import Taxonomy
@@ -102,13 +103,34 @@ def test_a_set_of_the_paper_runs_from_its_prepared_folder_to_the_page(own_set, t
     assert numbers(found["counts"]["labels"]["training"]).tolist() == [32, 16, 16]
     assert numbers(found["counts"]["labels"]["level"]).tolist() == [1, 2, 1]
     assert numbers(found["reliability"]["pairs"]).sum() == 24 * 3
+    shape = {"inputs": "texts", "labels": 3, "structure": "tree", "levels": 2, "labels_per_document": 1.33}
+    assert found["shape"] == shape | dict.fromkeys(("train", "valid", "test"), 24)
     assert numbers(found["precision_recall"]["recall"])[-1] == 1
     path = tmp_path / "results" / "rcv1" / "svm-zero" / "0.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(found))
     page = table.page(tmp_path / "results")
     assert "## RCV1" in page
+    assert "| RCV1 | texts; the paper's own | 3 | tree | 2 | 1.33 | 24 | 24 | 24 |" in page
+    assert "under licence and not at hand" not in page
     assert "| HiLAP (bow-CNN) | – | – | – | – | – | 83.3 | 60.1 | 85.0 |" in page
+
+
+def test_a_shape_counts_all_ancestors_the_longest_way_down_and_the_columns_of_features(dag):
+    sets = {"train": [["e"], ["a"]], "valid": [["c"]], "test": [[]]}
+    parts = {
+        part: Examples.of(dag, mine, features=np.zeros((len(mine), 7), dtype=np.float32)) for part, mine in sets.items()
+    }
+    assert run.shape_of(parts) == {
+        "inputs": "7 features",
+        "labels": 5,
+        "structure": "DAG",
+        "levels": 4,  # of e, which is also a child of a
+        "labels_per_document": (5 + 1 + 2 + 0) / 4,
+        "train": 2,
+        "valid": 1,
+        "test": 1,
+    }
 
 
 def test_places_in_encoder_options_become_folders():
