@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 
@@ -70,6 +71,16 @@ def figure(value: float | None) -> str:
     if isinstance(value, int):
         return str(value)
     return f"{value:.1f}" if round(value, 1) == value else f"{value:.2f}"
+
+
+def listing(words: Sequence[str]) -> str:
+    """Words as a sentence lists them: `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def wrapped(text: str) -> str:
+    """A paragraph whose words depend on what is on the page, in lines as long as those of the others."""
+    return textwrap.fill(" ".join(text.split()), 120, break_long_words=False, break_on_hyphens=False)
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -20,7 +20,7 @@ from cells import F1, HEADINGS, percent
 from certainty import of_seeds
 from numpy.typing import NDArray
 from plotting import FIGURES, Bar, Curve, Floats, bars, dots, legend_below, line, panels, save
-from records import BASE_METHODS, BASE_NAMES, FRAMEWORKS, HERE, NAMES, SETS, Runs, read_object, read_results
+from records import BASE_METHODS, BASE_NAMES, FRAMEWORKS, HERE, SETS, Runs, read_object, read_results
 from sections import bases_of
 
 from hilap.errors import HilapError
@@ -213,7 +213,7 @@ def title_of_scores(runs: Runs) -> str:
     """The system's name, and whose probabilities these are where they are not those of its walks."""
     decoding = [record.get("decoding") for record in runs.records]
     flat = any(isinstance(one, dict) and one.get("probabilities") == "flat" for one in decoding)
-    return NAMES[runs.method] + (" (probabilities of its flat models)" if flat else "")
+    return runs.system + (" (probabilities of its flat models)" if flat else "")
 
 
 def bins_of(runs: Runs) -> Curve | None:
@@ -270,7 +270,7 @@ def _curves(
     dress: Callable[[Any], None],
     fault: str,
     *,
-    title: Callable[[Runs], str] = lambda runs: NAMES[runs.method],
+    title: Callable[[Runs], str] = lambda runs: runs.system,
     note: str = "",
 ) -> str:
     """A panel for each set with a line for each of the methods it has; the note also says which have none."""
@@ -305,7 +305,7 @@ def not_kept(absent: Sequence[Runs]) -> str:
     """Which systems a figure leaves out on which sets."""
     sets: dict[str, list[str]] = {}
     for one in absent:
-        sets.setdefault(NAMES[one.method], []).append(SETS.get(one.name, one.name))
+        sets.setdefault(one.system, []).append(SETS.get(one.name, one.name))
     told = "; ".join(f"{name}, on {' and '.join(mine)}" for name, mine in sets.items())
     return f"not kept for every seed, so not shown: {told}" if told else ""
 

@@ -86,7 +86,8 @@ def inconsistency_words(pages: Mapping[str, Sequence[Runs]], methods: Sequence[s
     }
     above = {place: 100 * share for place, share in shares.items() if share > 0}
     worst = {method: max(share for (one, _), share in shares.items() if one == method) for method, _ in shares}
-    ours = [method for method in worst if is_hilap(method)]
+    forms = {one.method for runs in pages.values() for one in runs if is_hilap(one)}
+    ours = [method for method in worst if method in forms]
     zero = [f"`{method}`" for method, share in worst.items() if share == 0 and method not in ours]
     told = [f"Reading: {sum(share > 0 for share in worst.values())} of {len(worst)} rows are above 0 on some set"]
     if above:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cells import NONE, figure, markdown_table
-from records import SETS
+from cells import NONE, figure, listing, markdown_table, wrapped
+from records import SETS, Runs
+from roles import ROLES
 
-SHAPES = {  # what the data's own README says: labels, structure, levels, labels per document, train, valid, test
+from hilap.errors import HilapError
+
+COUNTS = ("labels", "levels", "train", "valid", "test")  # what of a shape is counted
+KEYS = ("labels", "structure", "levels", "labels_per_document", "train", "valid", "test")
+SHAPES = {  # of the sets whose results do not say it, by KEYS; a test compares them with the data
     "funcat": (499, "tree", 6, 8.76, 1_628, 848, 1_281),
     "go": (4_125, "DAG", 14, 34.9, 1_625, 848, 1_278),
     "arxiv": (114, "tree", 3, 4.3, 16_790, 1_809, 7_233),
@@ -17,17 +23,18 @@ SHAPES = {  # what the data's own README says: labels, structure, levels, labels
     "medline": (385, "DAG", 8, 9.5, 5_235, 564, 2_256),
 }
 KINDS = {
-    "funcat": "genes, 77 features; the paper's own",
-    "go": "genes, 77 features; the paper's own",
-    "arxiv": "titles and abstracts; role of RCV1",
-    "trove": "descriptions of packages; role of NYT",
-    "medline": "titles and abstracts; role of Yelp",
+    "funcat": "genes, 77 features",
+    "go": "genes, 77 features",
+    "arxiv": "titles and abstracts",
+    "trove": "descriptions of packages",
+    "medline": "titles and abstracts",
 }
-IN_PAPER = {"rcv1": "RCV1", "nyt": "NYT", "yelp": "Yelp"}  # sets of the paper that are not among ours
+IN_PAPER = {"rcv1": "RCV1", "nyt": "NYT", "yelp": "Yelp", "funcat": "FunCat", "go": "GO"}  # set -> its row in Table 1
+AS_PRINTED = "as the paper has it"
 SETS_WORDS = """\
 As the paper's Table 1. *Labels* are all of the taxonomy, *labels per document* with all ancestors. *Levels* of a DAG
-are those of the longest way down; elsewhere on this page a label's level is that of the shortest. RCV1, NYT and Yelp
-are under licence: where they are not at hand, sets of ours play their roles."""
+are those of the longest way down; elsewhere on this page a label's level is that of the shortest."""
+ABSENT = "{sets} {are} under licence: where {they} not at hand, sets of ours play {their}."
 
 
 def anchor(heading: str) -> str:
@@ -41,26 +48,72 @@ def contents(parts: Iterable[str]) -> str:
     return "\n".join(f"- [{heading}](#{anchor(heading)})" for heading in headings)
 
 
-def sets_section(names: Sequence[str], paper: Mapping[str, Any]) -> list[str]:
-    """The sets of the page: ours as they are at hand, the paper's as it prints them; others are not known here."""
-    rows = [row for name in names if (row := _row(name, paper))]
+def sets_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:
+    """The sets of the page, as their results have them."""
+    rows = [_row(name, pages, paper) for name in pages]
     if not rows:
         return []
+    absent = [SETS[name] for name in ROLES if name not in pages]
+    words = SETS_WORDS
+    if absent:
+        are, they, their = ("is", "it is", "its role") if len(absent) == 1 else ("are", "they are", "their roles")
+        words += f" {ABSENT.format(sets=listing(absent), are=are, they=they, their=their)}"
     headings = ["Set", "What", "Labels", "Structure", "Levels", "Labels per document", "Train", "Valid", "Test"]
     table = markdown_table(headings, rows)
-    return [f"## The sets (the paper's Table {paper['tables']['table_data']['number']})", SETS_WORDS, table]
+    return [f"## The sets (the paper's Table {paper['tables']['table_data']['number']})", wrapped(words), table]
 
 
-def _row(name: str, paper: Mapping[str, Any]) -> list[str]:
-    if name in SHAPES:
-        labels, structure, levels, mean, *sizes = SHAPES[name]
-        depth, kind = str(levels), KINDS[name]
+def _row(name: str, pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:
+    """One set: as its results say, else as it is listed here, else as the paper prints it; else dashes."""
+    told = shape_in(pages[name])
+    kind = KINDS.get(name, NONE if told is None else told["inputs"])
+    if told is not None:
+        shape: Mapping[str, Any] = told
+    elif name in SHAPES:
+        shape = dict(zip(KEYS, SHAPES[name], strict=True))
     elif name in IN_PAPER:
-        table = paper["tables"]["table_data"]
-        known = dict(zip(table["columns"], table["rows"][IN_PAPER[name]], strict=True))
-        labels, structure, mean = (known[key] for key in ("labels", "structure", "mean_labels"))
-        sizes, depth, kind = [known[key] for key in ("train", "valid", "test")], NONE, "as the paper has it"
-        structure = "tree" if structure == "Tree" else structure
+        shape, kind = _printed(name, paper), AS_PRINTED
     else:
-        return []
-    return [SETS[name], kind, f"{labels:,}", structure, depth, figure(mean), *(f"{size:,}" for size in sizes)]
+        return [SETS.get(name, name), kind, *[NONE] * len(KEYS)]
+    labels, structure, levels, mean, *sizes = (shape[key] for key in KEYS)
+    what = kind if kind == AS_PRINTED else "; ".join(filter(None, (kind, _role(name, pages))))
+    cells = [what, f"{labels:,}", structure, NONE if levels is None else str(levels), figure(mean)]
+    return [SETS.get(name, name), *cells, *(f"{size:,}" for size in sizes)]
+
+
+def _role(name: str, pages: Mapping[str, Sequence[Runs]]) -> str:
+    """What a set has to do with the paper: it is one of its own, or plays one that is not on the page."""
+    played = [SETS[theirs] for theirs, ours in ROLES.items() if ours == name and theirs not in pages]
+    return "the paper's own" if name in IN_PAPER else f"role of {listing(played)}" if played else ""
+
+
+def _printed(name: str, paper: Mapping[str, Any]) -> dict[str, Any]:
+    """A shape as the paper has it: it does not say how many levels there are."""
+    table = paper["tables"]["table_data"]
+    known = dict(zip(table["columns"], table["rows"][IN_PAPER[name]], strict=True))
+    structure = "tree" if known["structure"] == "Tree" else known["structure"]
+    return {**known, "structure": structure, "levels": None, "labels_per_document": known["mean_labels"]}
+
+
+def shape_in(runs: Sequence[Runs]) -> dict[str, Any] | None:
+    """What the results of a set say of its shape; None where all of them are older than that."""
+    for one in runs:
+        for record in one.records:
+            if "shape" in record:
+                shape = record["shape"]
+                if not _is_shape(shape):
+                    raise HilapError(
+                        f"{one.name}/{one.method}: shape must have {', '.join(('inputs', *KEYS))} as run.py writes "
+                        f"them, got {shape!r}; run it again with --again"
+                    )
+                return dict(shape)
+    return None
+
+
+def _is_shape(value: Any) -> bool:
+    if not isinstance(value, dict) or not {"inputs", *KEYS} <= set(value):
+        return False
+    words = isinstance(value["inputs"], str) and value["structure"] in ("tree", "DAG")
+    mean = value["labels_per_document"]
+    counted = all(type(value[key]) is int and value[key] >= 0 for key in COUNTS)
+    return words and counted and type(mean) in (int, float) and 0 <= mean < math.inf

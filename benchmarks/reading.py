@@ -11,7 +11,7 @@ from cells import F1, HEADINGS, NONE, markdown_table, mean_of
 from certainty import LIMIT, Comparison, best_words, p_value, p_words
 from orientation import SHAPES
 from parts import stages_of
-from records import SETS, Runs, is_hilap, is_own, is_rival
+from records import CALLED, SETS, Runs, is_hilap, is_own, is_rival
 
 WORDS = """\
 Who is first on a set, and how far HiLAP lies ahead of the best of all the others we ran, whatever their encoder, or
@@ -54,7 +54,6 @@ OWN_AHEAD = (
     "the rules that are best by theory reach on these probabilities ([decision "
     "15](decisions/0015-what-scores-allow.md)). It is chosen by the mean of the three, which may rise where one falls."
 )
-CALLED = {"funcat": "FunCat", "go": "GO", "arxiv": "arXiv", "medline": "MEDLINE"}
 FUNCAT_MACRO = """\
 Why not on FunCat's Macro-F1: as on GO, one network (`flat-refit`) is surer of rare labels than the mean of ten and a
 kernel machine, at points of Micro-F1 and EBF. Tuned for the geometric mean of the three scores HiLAP has more Macro-F1
@@ -81,9 +80,9 @@ def reading_section(
         places += known
         lost = [(name, one.key, one.rival.method) for one in known if one.behind and one.rival is not None]
         why += [WHY[place] for place in lost if place in WHY]
-        outside += [one for one in standings_of([run for run in runs if is_apart(run.method)]) if _compared(one)]
+        outside += [one for one in standings_of([run for run in runs if is_apart(run)]) if _compared(one)]
         own += [f"{CALLED.get(name, name)}'s {HEADINGS[key]}" for _, key, rival in lost if rival == OWN_MODELS]
-        others = sum(is_rival(one.method) for one in runs)
+        others = sum(map(is_rival, runs))
         cells = [NONE if one is None else one.short for one in ranked]
         rows.append([SETS.get(name, name), reached(ranked), str(others), *cells])
     three = " / ".join(HEADINGS.values())
@@ -125,9 +124,9 @@ def apart_words(places: Sequence[Standing], outside: Sequence[Standing]) -> list
     return [f"{told}, in **{sum(one.sure for one in first)}** with p < {LIMIT}."]
 
 
-def is_apart(method: str) -> bool:
+def is_apart(runs: Runs) -> bool:
     """Whether it is HiLAP or has nothing of it: not its flat models, nor HiLAP-SL."""
-    return is_hilap(method) or not is_own(method)
+    return is_hilap(runs) or not is_own(runs)
 
 
 def _compared(one: Standing | None) -> TypeGuard[Standing]:
@@ -258,8 +257,8 @@ class Standing:
 def standing(runs: Sequence[Runs], key: str) -> Standing | None:
     """HiLAP against the others by one score; None where nobody has it."""
     known = [one for one in runs if mean_of(one, key) is not None]
-    ours = [one for one in known if is_hilap(one.method)]
-    return Standing(key, ours, [one for one in known if is_rival(one.method)]) if known else None
+    ours = [one for one in known if is_hilap(one)]
+    return Standing(key, ours, [one for one in known if is_rival(one)]) if known else None
 
 
 def standings_of(runs: Sequence[Runs]) -> list[Standing | None]:
@@ -282,8 +281,8 @@ def set_words(runs: Sequence[Runs], standings: Sequence[Standing | None], tested
 
 def rows_words(runs: Sequence[Runs]) -> str:
     """How many rows a set has, and whose they are."""
-    own = [one.method for one in runs if is_own(one.method)]
-    rivals = sum(is_rival(method) for method in own)
+    own = [one for one in runs if is_own(one)]
+    rivals = sum(map(is_rival, own))
     counted = f", {rivals} of them among the others" if rivals else ""
     others = f"{len(runs) - len(own)} settings of other systems"
     return f"of {len(runs)} rows on this set ({others}, {len(own)} forms and parts of HiLAP{counted})"

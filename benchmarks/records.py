@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ SETS = {
     "trove": "PyPI descriptions (trove)",
     "medline": "MEDLINE abstracts",
 }
+CALLED = {"funcat": "FunCat", "go": "GO", "arxiv": "arXiv", "medline": "MEDLINE"}  # in a sentence
 ABLATION = {  # method -> the row's name in the paper
     "flat-only": "Flat-Only",
     "hilap-sl-noflat": "HiLAP-SL-NoFlat",
@@ -125,21 +126,11 @@ NAMES = (
 # Walks that were reinforced.
 WHOLE = ("hilap", "hilap-minilm", "hilap-paper", "hilap-quick", "hilap-nosl", "hilap-noflat")
 PARTS = ("hilap-start",)  # HiLAP's own, not reinforced: neither the whole nor a rival
-
-
-def is_hilap(method: str) -> bool:
-    """Whether it is HiLAP itself, whatever its encoder and losses; HiLAP-SL and the flat parts alone are not."""
-    return method in WHOLE or (method in BASE_METHODS and method.endswith(("-hilap", "-paper")))
-
-
-def is_rival(method: str) -> bool:
-    """Whether it is another system: neither HiLAP nor one of the parts that its ablation leaves."""
-    return not is_hilap(method) and method not in ABLATION and method not in PARTS
-
-
-def is_own(method: str) -> bool:
-    """Whether it is a form or a part of HiLAP: also its flat models and HiLAP-SL, which are rivals all the same."""
-    return not is_rival(method) or method.endswith(("-flat-members", "-sl"))
+# Rivals all the same, though HiLAP's own: its flat models and HiLAP-SL.
+OWN_RIVALS = (
+    "hilap-flat-members",
+    *(method for method in BASE_METHODS if method.endswith(("-flat-members", "-sl"))),
+)
 
 
 @dataclass(frozen=True, eq=False)  # itself alone is equal to it, so that what is computed of it can be kept
@@ -212,9 +203,49 @@ class Runs:
         return {phase: max(ends) for phase, ends in late.items() if 2 * len(ends) > len(self.records)}
 
     @property
+    def form(self) -> Literal["whole", "part"] | None:
+        """What the settings make of HiLAP: the whole with its reinforced walk, or a part; None where another system.
+
+        A method that reads another one's model in its own way (`of`) is what that model is, by the settings which
+        `run.py` keeps beside its own; without those nothing is said, and nothing is counted as HiLAP.
+        """
+        settings = self.records[0].get("trained_with", self.records[0].get("settings")) if self.records else None
+        if not isinstance(settings, dict) or {"system", "of"} & set(settings):
+            return None
+        whole = settings.get("variant", "hilap") == "hilap" and settings.get("reinforced_epochs") != 0
+        return "whole" if whole else "part"
+
+    @property
+    def system(self) -> str:
+        """The system's name; of one that nobody has listed the word under which `run.py` knows it."""
+        return NAMES.get(self.method, self.method)
+
+    @property
     def title(self) -> str:
         """The system's name and the word under which `run.py` knows it."""
-        return f"{NAMES[self.method]} (`{self.method}`)" if self.method in NAMES else f"`{self.method}`"
+        return f"{self.system} (`{self.method}`)" if self.method in NAMES else f"`{self.method}`"
+
+
+def is_hilap(runs: Runs) -> bool:
+    """Whether it is HiLAP itself, whatever its encoder and losses; HiLAP-SL and the flat parts alone are not.
+
+    Of methods that are not listed here their settings decide, as in the two below.
+    """
+    if runs.method not in NAMES:
+        return runs.form == "whole"
+    return runs.method in WHOLE or (runs.method in BASE_METHODS and runs.method.endswith(("-hilap", "-paper")))
+
+
+def is_rival(runs: Runs) -> bool:
+    """Whether it is another system: neither HiLAP nor one of the parts that its ablation leaves."""
+    if runs.method not in NAMES:
+        return runs.form is None
+    return not is_hilap(runs) and runs.method not in ABLATION and runs.method not in PARTS
+
+
+def is_own(runs: Runs) -> bool:
+    """Whether it is a form or a part of HiLAP: also its flat models and HiLAP-SL, which are rivals all the same."""
+    return not is_rival(runs) or runs.method in OWN_RIVALS
 
 
 def read_results(folder: Path) -> dict[str, list[Runs]]:
@@ -262,6 +293,8 @@ def _check_alike(name: str, runs: Sequence[Runs]) -> None:
     records = [record for one in runs for record in one.records]
     if len({json.dumps(record.get("data"), sort_keys=True) for record in records}) > 1:
         raise HilapError(f"{name}: the results come from different data; run the older ones again with --again")
+    if len({json.dumps(record["shape"], sort_keys=True) for record in records if "shape" in record}) > 1:
+        raise HilapError(f"{name}: the results differ in what shape the set has; run the older ones again with --again")
 
 
 def rank(known: Iterable[str], word: str) -> tuple[int, str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cells import F1, HEADINGS, NONE, figure, markdown_table, score_cells
+from cells import F1, HEADINGS, NONE, figure, listing, markdown_table, score_cells, wrapped
 from certainty import best_words, comparisons, marks_of
-from records import SETS, Runs
+from records import CALLED, SETS, Runs
 
 ROLES = {"rcv1": "arxiv", "nyt": "trove", "yelp": "medline"}  # the paper's set -> who plays it where it is not at hand
 TABLES, FEATURES = ("table_rcv1", "table_yelp"), ("table_fungo",)
@@ -37,12 +37,12 @@ SYSTEMS = dict.fromkeys(TABLES, TEXTS) | dict.fromkeys(FEATURES, GENES)  # table
 Pair = tuple[str, Runs | None]  # a row of the paper, a run of ours
 OWN = ("*not in the paper*", "hilap")  # on texts it stands on SVMs, not on these encoders
 WORDS = """\
-The systems of the paper's Tables 2 and 3, in its order. RCV1, NYT and Yelp are under licence and not at hand: their
-roles are played by arXiv, trove and MEDLINE, so figures compare down a column and not across. A row of the paper can
-have several of ours: as it has the system (a network at 0.5, the paper's policy), and as we would (a tuned threshold,
-the recommended preset on the same encoder). The last row is `hilap` itself, which stands on SVMs and not on an encoder;
-systems later than the paper are in the tables of the sets above. A dash: not run yet, or not in the paper. Bold: the
-best of ours in this table."""
+The systems of the paper's Tables 2 and 3, in its order. {players} A row of the paper can have several of ours: as it
+has the system (a network at 0.5, the paper's policy), and as we would (a tuned threshold, the recommended preset on the
+same encoder). The last row is `hilap` itself, which stands on SVMs and not on an encoder; systems later than the paper
+are in the tables of the sets above. A dash: not run yet, or not in the paper. Bold: the best of ours in this table."""
+PLAYED = """\
+{sets} {are} under licence and not at hand: {roles} played by {players}, so {figures} down a column and not across."""
 GENE_WORDS = """\
 The systems of the paper's Table 5, in its order, on the same data. A row of the paper can have several of ours: first
 as it has the system, where we know how it read labels off it (of CSSA and CLUS-HMC we do not: ours have a tuned
@@ -56,7 +56,24 @@ table."""
 def role_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:
     """The paper's text sets: one table for each, of those whose own results or whose player's are here."""
     parts = _tables(TABLES, pages, paper)
-    return ["## The paper's systems on texts (its Tables 2 and 3)", WORDS, *parts] if parts else []
+    words = wrapped(WORDS.format(players=_played_words(pages, paper)))
+    return ["## The paper's systems on texts (its Tables 2 and 3)", words, *parts] if parts else []
+
+
+def _played_words(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> str:
+    """Which of the tables are of sets that play a role; nothing where all are of the paper's own."""
+    shown = [name for key in TABLES for name in sets_of(paper["tables"][key]) if _runs_of(name, key, pages, paper)]
+    played = {name: player for name, player in players_of(pages).items() if name in shown}
+    if not played:
+        return ""
+    one = len(played) == 1
+    return PLAYED.format(
+        sets=listing([SETS[name] for name in played]),
+        are="is" if one else "are",
+        roles="its role is" if one else "their roles are",
+        players=listing([CALLED.get(player, player) for player in played.values()]),
+        figures="figures compare" if set(shown) == set(played) else "figures there compare",
+    )
 
 
 def gene_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[str]:
@@ -71,7 +88,7 @@ def _tables(keys: Sequence[str], pages: Mapping[str, Sequence[Runs]], paper: Map
     for key in keys:
         for name in sets_of(paper["tables"][key]):
             pairs = listed(pages.get(player_of(name, pages), ()), key, paper)
-            mine = [one for _, one in pairs if one is not None]
+            mine = _runs_of(name, key, pages, paper)
             if mine:
                 headings = [*HEADINGS.values(), *(f"*paper, {SETS[name]}: {word}*" for word in HEADINGS.values())]
                 parts += [f"### {heading_of(key, name, pages, paper)}"]
@@ -79,6 +96,11 @@ def _tables(keys: Sequence[str], pages: Mapping[str, Sequence[Runs]], paper: Map
                 parts += [markdown_table(["The paper's row", "Ours", "Seeds", *headings], shown)]
                 parts += best_words(comparisons(mine))
     return parts
+
+
+def _runs_of(name: str, key: str, pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> list[Runs]:
+    """Those of ours that stand in a table of the paper for one of its sets."""
+    return [one for _, one in listed(pages.get(player_of(name, pages), ()), key, paper) if one is not None]
 
 
 def sets_of(table: Mapping[str, Any]) -> list[str]:
@@ -89,6 +111,11 @@ def sets_of(table: Mapping[str, Any]) -> list[str]:
 def player_of(name: str, pages: Mapping[str, Sequence[Runs]]) -> str:
     """The set that has the role of one of the paper's: itself where it is at hand."""
     return name if name in pages else ROLES.get(name, name)
+
+
+def players_of(pages: Mapping[str, Sequence[Runs]]) -> dict[str, str]:
+    """Sets of the paper that are not on the page -> who plays their role there."""
+    return {name: player for name, player in ROLES.items() if name not in pages and player in pages}
 
 
 def heading_of(key: str, name: str, pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) -> str:

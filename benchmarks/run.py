@@ -160,6 +160,7 @@ def run(
         "method": method,
         "seed": seed,
         "settings": settings,
+        **({"trained_with": learned} if "of" in settings else {}),
         "decoding": decoding_of(made),
         **trained,
         "history": [_rounded(record) for record in history_of(made) if "select" in record],
@@ -168,7 +169,23 @@ def run(
     }
     if test:
         found["test"] = on_test(made, parts, found)
+        found["shape"] = shape_of(parts)
     return found
+
+
+def shape_of(parts: dict[str, Examples]) -> dict[str, Any]:
+    """What a set is like, as in the paper's Table 1: labels with all ancestors, levels of the longest way down."""
+    train, sizes = parts["train"], {part: len(parts[part]) for part in ("train", "valid", "test")}
+    taxonomy, placed = train.taxonomy, sum(int(parts[part].labels.sum()) for part in sizes)
+    inputs = ["texts"] if train.texts is not None else []
+    return {
+        "inputs": " and ".join(inputs + ([] if train.features is None else [f"{train.features.shape[1]:,} features"])),
+        "labels": len(taxonomy),
+        "structure": "tree" if taxonomy.is_tree else "DAG",
+        "levels": taxonomy.depth,
+        "labels_per_document": round(placed / sum(sizes.values()), 2),
+        **sizes,
+    }
 
 
 def lender_of(name: str, method: str | None, seed: int, models: Path | None) -> Path | None:

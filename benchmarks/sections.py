@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from cells import F1, HEADINGS, NONE, figure, markdown_table, mean_of, percent, score_cells, spread
+from cells import F1, HEADINGS, NONE, figure, markdown_table, mean_of, percent, score_cells, spread, wrapped
 from certainty import comparisons, marks_of
-from records import BASE_METHODS, BASE_NAMES, BASES, FRAMEWORKS, PAPERS_OWN, SETS, Runs
-from roles import player_of, sets_of
+from records import BASE_METHODS, BASE_NAMES, BASES, CALLED, FRAMEWORKS, PAPERS_OWN, SETS, Runs
+from roles import player_of, players_of, sets_of
 
 HMCN = {  # method -> its row in the paper
     "hmcn-authors": None,
@@ -48,9 +48,9 @@ first*): here the same network, trained in the same way. *As its authors have it
 outputs are fitted, with dropout, batch normalisation and the penalty; the paper of HMCN was not at hand, and of these
 the sizes are from memory ([which](baselines/neural.md#hmcn)). The program of the HiLAP paper adds the ancestors of
 predicted labels before it counts (*ancestors added*). *Tuned* is sum first with a threshold chosen on validation
-documents instead of 0.5. The paper's figures stand in the row that has its order, on the set that plays the role of its
-own (arXiv for RCV1, trove for NYT, MEDLINE for Yelp): compare how far its two orders lie apart with how far ours do,
-not figures across. A dash: it has none. Bold, † and ‡: the best of ours on a set, and against its runner-up there."""
+documents instead of 0.5. The paper's figures stand in the row that has its order, on {place}: compare how far its two
+orders lie apart with how far ours do, not figures across. A dash: it has none. Bold, † and ‡: the best of ours on a
+set, and against its runner-up there."""
 
 AREAS_WORDS = """\
 The pooled area under the precision-recall curve, beside what the systems' authors published for the same data. Clus
@@ -208,7 +208,23 @@ def hmcn_section(pages: Mapping[str, Sequence[Runs]], paper: Mapping[str, Any]) 
     rows += [[SETS[name], *blank, *theirs] for name, theirs in printed if theirs[0] not in there]
     headings = ["Set", "System", "Seeds", *HEADINGS.values()]
     headings += ["*paper*", *(f"*paper: {word}*" for word in HEADINGS.values())]
-    return [f"## HMCN's orders (the paper's Table {table['number']})", HMCN_WORDS, markdown_table(headings, rows)]
+    words = wrapped(HMCN_WORDS.format(place=_own_or_player(pages, sets_of(table))))
+    return [f"## HMCN's orders (the paper's Table {table['number']})", words, markdown_table(headings, rows)]
+
+
+def _own_or_player(pages: Mapping[str, Sequence[Runs]], names: Sequence[str]) -> str:
+    """On which set the paper's figures stand: on its own, or on that which plays its role."""
+    played = [
+        f"{CALLED.get(player, player)} for {SETS[name]}" for name, player in players_of(pages).items() if name in names
+    ]
+    if not played:
+        return "its own set"
+    told = (
+        "its own set or that which plays its role"
+        if set(names) & set(pages)
+        else "the set that plays the role of its own"
+    )
+    return f"{told} ({', '.join(played)})"
 
 
 def printed_orders(table: Mapping[str, Any], name: str | None, row: str | None) -> list[str]:

@@ -238,7 +238,7 @@ def short_table(results: Path = RESULTS, paper: Path = PAPER) -> str:
     known = {name: {one.method: one for one in runs} for name, runs in pages.items()}
     shown = tuple(method for method in shown if any(method in mine for mine in known.values()))
     rows = []
-    for name in (name for name in SETS if name in known and "hilap" in known[name]):
+    for name in (name for name, mine in known.items() if "hilap" in mine):
         ours = [_short(known[name].get(method)) for method in shown]
         printed = dict(paper_rows(figures, name)).get("HiLAP")
         rivals = [
@@ -246,7 +246,7 @@ def short_table(results: Path = RESULTS, paper: Path = PAPER) -> str:
         ]
         best = " / ".join(figure(max(values[place] for values in rivals)) for place in range(3)) if rivals else NONE
         theirs = NONE if printed is None else " / ".join(printed)
-        rows.append([SETS[name], *ours, best_other(pages[name]), best, theirs])
+        rows.append([SETS.get(name, name), *ours, best_other(pages[name]), best, theirs])
     titles = [f"{NAMES[method]} (`{method}`)" for method in shown]
     headings = ["Micro-F1 / Macro-F1 / EBF (seeds)", *titles, OTHER, "simple opponents", "the paper"]
     return markdown_table(headings, rows) + "\n"
@@ -372,7 +372,7 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
         return f"{INTRO}\n\n{EMPTY}\n"
     standings = {name: standings_of(runs) for name, runs in pages.items()}
     parts = [*reading_section(pages, standings, figures), *parts_section(pages)]
-    parts += sets_section(list(pages), figures) + how_section(pages)
+    parts += sets_section(pages, figures) + how_section(pages)
     for name in pages:
         parts += set_section(name, pages, standings[name], figures)
     parts += role_section(pages, figures) + gene_section(pages, figures)

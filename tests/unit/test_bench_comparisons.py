@@ -708,7 +708,117 @@ def test_the_sets_are_those_of_the_page(tmp_path):
     ]
     row = list(cells_of(page, place, "RCV1").values())
     assert row[1:] == ["as the paper has it", "103", "tree", "–", "3.24", "23,149", "2,315", "781,265"]
-    assert "| mine |" not in page.partition(f"## {place}")[2].partition("\n## ")[0]
+    assert list(cells_of(page, place, "mine").values())[1:] == ["–"] * 8  # an older result does not say it
+
+
+SHAPE = {"inputs": "texts", "labels": 1_103, "structure": "DAG", "levels": 5, "labels_per_document": 3.25}
+SHAPE |= {"train": 20_000, "valid": 300, "test": 7_000}
+SHAPE_CELLS = ["1,103", "DAG", "5", "3.25", "20,000", "300", "7,000"]
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "what"),
+    [
+        ("mine", "mine", "texts"),
+        ("rcv1", "RCV1", "texts; the paper's own"),
+        ("go", "Gene Ontology (cellcycle)", "genes, 77 features; the paper's own"),
+    ],
+)
+def test_a_set_has_the_shape_that_its_results_say(name, title, what, tmp_path):
+    write_result(tmp_path, name, "hilap", 0)  # older than shapes
+    write_result(tmp_path, name, "svm", 0, shape=SHAPE)
+    place = f"The sets (the paper's Table {PAPER['tables']['table_data']['number']})"
+    assert list(cells_of(table.page(tmp_path), place, title).values())[1:] == [what, *SHAPE_CELLS]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        None,
+        [],
+        {key: value for key, value in SHAPE.items() if key != "levels"},
+        SHAPE | {"labels": "103"},
+        SHAPE | {"train": True},
+        SHAPE | {"test": -1},
+        SHAPE | {"structure": "Tree"},
+        SHAPE | {"labels_per_document": float("nan")},
+        SHAPE | {"inputs": None},
+    ],
+)
+def test_a_shape_that_is_none_is_named(shape, tmp_path):
+    write_result(tmp_path, "mine", "svm", 0, shape=shape)
+    with pytest.raises(
+        HilapError, match=r"mine/svm: shape must have inputs, labels, .* got .*; run it again with --ag"
+    ):
+        table.page(tmp_path)
+
+
+def test_results_that_differ_in_the_shape_of_their_set_are_refused(tmp_path):
+    write_result(tmp_path, "mine", "svm", 0, shape=SHAPE)
+    write_result(tmp_path, "mine", "hilap", 0, shape=SHAPE)
+    table.page(tmp_path)
+    write_result(tmp_path, "mine", "hilap", 0, shape=SHAPE | {"labels": 7})
+    with pytest.raises(HilapError, match=r"mine: the results differ in what shape the set has; run the older ones ag"):
+        table.page(tmp_path)
+
+
+def what_is(page, title):
+    place = f"The sets (the paper's Table {PAPER['tables']['table_data']['number']})"
+    return cells_of(page, place, title)["What"]
+
+
+def said(page):
+    """A page with its lines joined, so that sentences can be looked for."""
+    return " ".join(page.split())
+
+
+def test_a_set_at_hand_is_not_said_to_be_absent_nor_to_be_played(tmp_path):
+    for name in ("arxiv", "trove", "medline"):
+        write_result(tmp_path, name, "svm", 0)
+        write_result(tmp_path, name, "hmcn", 0)
+    page = table.page(tmp_path)
+    told = said(page)
+    assert "RCV1, NYT and Yelp are under licence: where they are not at hand, sets of ours play their roles." in told
+    assert (
+        "RCV1, NYT and Yelp are under licence and not at hand: their roles are played by arXiv, trove and MEDLINE, so "
+        "figures compare down a column and not across." in told
+    )
+    assert "on the set that plays the role of its own (arXiv for RCV1, trove for NYT, MEDLINE for Yelp):" in told
+    assert what_is(page, "arXiv abstracts") == "titles and abstracts; role of RCV1"
+    for method in ("svm", "hmcn"):
+        write_result(tmp_path, "rcv1", method, 0)
+    page = table.page(tmp_path)
+    told = said(page)
+    assert "NYT and Yelp are under licence: where they are not at hand" in told
+    assert (
+        "NYT and Yelp are under licence and not at hand: their roles are played by trove and MEDLINE, so figures there "
+        "compare down a column and not across." in told
+    )
+    assert "on its own set or that which plays its role (trove for NYT, MEDLINE for Yelp):" in told
+    assert "RCV1, NYT" not in page.replace("*paper: RCV1, NYT", "")
+    assert what_is(page, "arXiv abstracts") == "titles and abstracts"
+    for name in ("nyt", "yelp"):
+        for method in ("svm", "hmcn"):
+            write_result(tmp_path, name, method, 0)
+    told = said(table.page(tmp_path))
+    assert "under licence" not in told
+    assert "played by" not in told
+    assert "role" not in told.partition("## HMCN's orders")[2].partition(" ## ")[0]
+    assert "in the row that has its order, on its own set: compare" in told
+
+
+def test_one_set_that_is_played_is_told_in_the_singular_and_no_other(tmp_path):
+    write_result(tmp_path, "arxiv", "svm", 0)
+    write_result(tmp_path, "trove", "hr-lr", 0)  # no system of these tables
+    told = said(table.page(tmp_path))
+    assert (
+        "in its order. RCV1 is under licence and not at hand: its role is played by arXiv, so figures compare down"
+        in told
+    )
+    for name in ("nyt", "yelp"):
+        write_result(tmp_path, name, "svm", 0)
+    told = said(table.page(tmp_path))
+    assert "RCV1 is under licence: where it is not at hand, sets of ours play its role." in told
 
 
 @pytest.mark.parametrize("name", orientation.SHAPES)
@@ -721,6 +831,17 @@ def test_a_sets_shape_is_that_of_its_results(name):
     shortest = max(map(int, record["counts"]["labels"]["level"].split()))
     assert shortest == levels if structure == "tree" else shortest < levels
     assert kept["documents"].mean() == pytest.approx(mean, rel=0.05)  # of the test documents alone
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", orientation.SHAPES)
+def test_a_listed_shape_is_that_of_the_data(name, data_folder):
+    found = run.shape_of(run.parts_of(name, data_folder))
+    listed = dict(zip(orientation.KEYS, orientation.SHAPES[name], strict=True))
+    digits = len(str(listed["labels_per_document"]).partition(".")[2])
+    assert {**found, "labels_per_document": round(found["labels_per_document"], digits)} == listed | {
+        "inputs": orientation.KINDS[name].partition(", ")[2] or "texts"
+    }
 
 
 @pytest.mark.data
@@ -756,14 +877,84 @@ def test_hilap_alone_is_not_first(tmp_path):
     assert "HiLAP is first in" not in page
 
 
+def made_with(method, settings=None, **others):
+    """Runs of a method with these settings."""
+    return records.Runs("funcat", method, ({"settings": settings, **others},))
+
+
 def test_hilap_sl_and_flat_parts_do_not_count_as_hilap():
-    assert [method for method in records.ABLATION if records.is_hilap(method)] == [
+    assert [method for method in records.ABLATION if records.is_hilap(made_with(method))] == [
         "hilap-nosl",
         "hilap-noflat",
         "hilap-paper",
     ]
-    assert records.is_hilap("han-hilap")
-    assert not records.is_hilap("han-sl")
+    assert records.is_hilap(made_with("han-hilap"))
+    assert not records.is_hilap(made_with("han-sl"))
+
+
+WHOLE, PART, OTHER = (True, False, True), (False, False, True), (False, True, False)  # HiLAP, rival, HiLAP's own
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"preset": "residual", "folds": 3}, WHOLE),
+        ({"preset": "paper", "variant": "hilap", "reinforced_epochs": 5}, WHOLE),
+        ({"members_of": "hilap", "clip": 2.0}, WHOLE),
+        ({"members_of": "hilap", "variant": "flat"}, PART),
+        ({"preset": "paper", "variant": "sl"}, PART),
+        ({"members_of": "hilap", "reinforced_epochs": 0}, PART),
+        ({"system": "mine.py:Mine"}, OTHER),
+        ({"system": "flat", "variant": "flat"}, OTHER),
+        ({"of": "mine", "threshold": 0.5}, OTHER),  # whose model it is nobody says
+        (None, OTHER),
+        ("paper", OTHER),
+    ],
+)
+@pytest.mark.parametrize("method", ["mine", "mine-sl", "hilap-mine"])
+def test_what_a_method_is_that_nobody_has_listed_is_told_by_its_settings(method, settings, kind):
+    runs = made_with(method, settings)
+    assert (records.is_hilap(runs), records.is_rival(runs), records.is_own(runs)) == kind
+
+
+@pytest.mark.parametrize(
+    ("system", "kind"), [({"system": "mine.py:Mine"}, OTHER), ({"variant": "sl"}, PART), ({}, WHOLE)]
+)
+def test_a_method_that_reads_anothers_model_is_what_that_model_is(system, kind):
+    runs = made_with("mine-half", {"of": "mine", "threshold": 0.5}, trained_with=system)
+    assert (records.is_hilap(runs), records.is_rival(runs), records.is_own(runs)) == kind
+
+
+@pytest.mark.parametrize("settings", [{}, {"system": "flat"}, {"variant": "sl"}])
+def test_a_listed_method_is_what_the_lists_say_whatever_its_settings(settings):
+    told = {"hilap": WHOLE, "hilap-sl": PART, "hilap-start": PART, "svm": OTHER, "han-sl": (False, True, True)}
+    for method, kind in told.items():
+        runs = made_with(method, settings)
+        assert (records.is_hilap(runs), records.is_rival(runs), records.is_own(runs)) == kind
+
+
+def test_a_form_of_hilap_that_nobody_has_listed_is_no_rival_that_hilap_could_lose_to(tmp_path):
+    for method, value in (("hilap", 0.5), ("hilap-mine", 0.7), ("hilap-mine-flat", 0.6), ("mine", 0.4)):
+        own = {"hilap-mine-flat": {"variant": "flat"}, "mine": {"system": "mine.py:Mine"}}
+        write_result(tmp_path, "trove", method, 0, test=three(value, value, value), settings=own.get(method, {}))
+    page = table.page(tmp_path)
+    row = cells_of(page, "Where HiLAP is first", "PyPI descriptions (trove)")
+    assert (row["Other rows"], row["EBF"]) == ("1", "`hilap` (+10.00, not tested)")
+    assert "of 4 rows on this set (1 settings of other systems, 3 forms and parts of HiLAP)" in page
+    assert "(`mine`)" in table.short_table(tmp_path)  # the best other system
+    (tmp_path / "trove" / "hilap" / "0.json").unlink()
+    row = cells_of(table.page(tmp_path), "Where HiLAP is first", "PyPI descriptions (trove)")
+    assert row["EBF"] == "`hilap-mine` (+30.00, not tested)"  # the best of its other forms
+
+
+def test_a_form_of_hilap_that_nobody_has_listed_is_at_zero_as_hilap(tmp_path):
+    for method, settings in (("hilap-mine", {}), ("mine", {"system": "mine.py:Mine"})):
+        write_result(tmp_path, "trove", method, 0, settings=settings)
+    (told,) = findings.inconsistency_words(records.read_results(tmp_path), ["hilap-mine", "mine"])
+    assert told.endswith(
+        "HiLAP is at 0 on every set, in every form. At 0 wherever they were run are also `mine`: it is not HiLAP's "
+        "alone."
+    )
 
 
 def test_parts_of_the_ablation_are_no_rivals_that_hilap_could_be_first_against(tmp_path):
@@ -771,7 +962,7 @@ def test_parts_of_the_ablation_are_no_rivals_that_hilap_could_be_first_against(t
         write_result(tmp_path, "funcat", method, 0)
     row = cells_of(table.page(tmp_path), "Where HiLAP is first", "FunCat (cellcycle)")
     assert (row["Other rows"], row["EBF"]) == ("0", "nothing to compare with")
-    assert records.is_rival("svm")
+    assert records.is_rival(made_with("svm"))
 
 
 def test_rows_are_counted_by_whose_they_are(tmp_path):

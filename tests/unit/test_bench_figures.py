@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from hilap.corpus import Examples
 from hilap.errors import HilapError, MissingExtraError
 from hilap.metrics.groups import by_level, by_popularity
 from hilap.taxonomy import Taxonomy
@@ -25,6 +26,7 @@ import certainty
 import cost
 import curves
 import figures
+import findings
 import plotting
 import quick
 import records
@@ -101,13 +103,34 @@ def test_a_set_of_the_paper_runs_from_its_prepared_folder_to_the_page(own_set, t
     assert numbers(found["counts"]["labels"]["training"]).tolist() == [32, 16, 16]
     assert numbers(found["counts"]["labels"]["level"]).tolist() == [1, 2, 1]
     assert numbers(found["reliability"]["pairs"]).sum() == 24 * 3
+    shape = {"inputs": "texts", "labels": 3, "structure": "tree", "levels": 2, "labels_per_document": 1.33}
+    assert found["shape"] == shape | dict.fromkeys(("train", "valid", "test"), 24)
     assert numbers(found["precision_recall"]["recall"])[-1] == 1
     path = tmp_path / "results" / "rcv1" / "svm-zero" / "0.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(found))
     page = table.page(tmp_path / "results")
     assert "## RCV1" in page
+    assert "| RCV1 | texts; the paper's own | 3 | tree | 2 | 1.33 | 24 | 24 | 24 |" in page
+    assert "under licence and not at hand" not in page
     assert "| HiLAP (bow-CNN) | – | – | – | – | – | 83.3 | 60.1 | 85.0 |" in page
+
+
+def test_a_shape_counts_all_ancestors_the_longest_way_down_and_the_columns_of_features(dag):
+    sets = {"train": [["e"], ["a"]], "valid": [["c"]], "test": [[]]}
+    parts = {
+        part: Examples.of(dag, mine, features=np.zeros((len(mine), 7), dtype=np.float32)) for part, mine in sets.items()
+    }
+    assert run.shape_of(parts) == {
+        "inputs": "7 features",
+        "labels": 5,
+        "structure": "DAG",
+        "levels": 4,  # of e, which is also a child of a
+        "labels_per_document": (5 + 1 + 2 + 0) / 4,
+        "train": 2,
+        "valid": 1,
+        "test": 1,
+    }
 
 
 def test_places_in_encoder_options_become_folders():
@@ -494,6 +517,33 @@ def test_whatever_a_result_keeps_only_our_own_errors_come_out(key, value):
     for read in (figures.course, figures.bins_of, figures.pooled_curve):
         with suppress(HilapError):
             read(runs[0])
+
+
+def test_page_and_figures_can_be_made_with_methods_and_sets_that_nobody_has_listed(tmp_path, told, monkeypatch, capsys):
+    monkeypatch.setattr(findings, "LEAST_PAIRS", 1)  # sixty documents have few
+    for name in ("trove", "recipes"):
+        for method in ("hilap", "svm", "mine", "hilap-mine", "mine-sl"):
+            write_all(tmp_path, name, method, 0, 0.1)
+    write_all(tmp_path, "letters", "mine", 0, 0.1)  # alone on its set
+    names = [name for name in figures.DRAWN if name not in ("cost", "base_models")]  # of those these are none
+    assert figures.main([*names, "--results", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{name}: 2 sets" for name in names]
+    page = table.page(tmp_path)
+    assert {"## recipes", "## letters"} <= set(page.splitlines())
+    assert page.partition("## letters\n")[2].partition("\n## ")[0].count("| `mine` |") == 1
+    row = next(line for line in page.partition(findings.RELIABILITY)[2].splitlines() if line.startswith("| System"))
+    assert row == "| System | PyPI descriptions (trove) | recipes |"
+
+
+def test_a_figure_names_a_method_that_nobody_has_listed_by_its_word(tmp_path, monkeypatch, told):
+    for at in ("LEARNING", "SCORED"):
+        monkeypatch.setattr(figures, at, ("mine", "theirs"))
+    write_all(tmp_path, "trove", "mine", 0, 0.1)
+    write_result(tmp_path, "trove", "theirs", 0)
+    for name in ("learning", "reliability", "precision_recall"):
+        figures.DRAWN[name](records.read_results(tmp_path), tmp_path)
+    assert [names for names, _ in told] == [["mine"]] * 3
+    assert all("not shown: theirs, on PyPI descriptions (trove)" in note for _, note in told)
 
 
 def test_figures_without_results_are_left_out_with_a_line(tmp_path, capsys):

@@ -205,7 +205,11 @@ def test_a_kept_model_from_before_commits_were_noted_is_still_taken(bench, tmp_p
 
 
 def test_labels_are_read_otherwise_off_a_class_that_can_and_no_other(bench):
-    assert bench("mine-half")["decoding"]["threshold"] == 0.5
+    half = bench("mine-half")
+    assert half["decoding"]["threshold"] == 0.5
+    assert half["trained_with"] == bench("mine")["settings"]  # so that the page knows whose model it is
+    assert half["trained_with"]["system"] == "mine.py:Mine"
+    assert "trained_with" not in bench("mine")
     with pytest.raises(
         SettingError, match=r"of: Always has no with_decoding, so threshold cannot change after training"
     ):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import statistics
 import subprocess
 import sys
+import textwrap
 import time
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -202,6 +205,14 @@ def test_the_readme_table_has_means_over_seeds_and_the_best_opponents(tmp_path):
     assert "hilap-minilm" not in made
     with pytest.raises(HilapError, match="the marks around the table of results are missing"):
         table.readme("no marks", made)
+
+
+def test_the_readme_table_has_a_set_that_nobody_has_listed_behind_the_others(tmp_path):
+    write_result(tmp_path, "a-new-one", "hilap", 0)
+    write_result(tmp_path, "trove", "hilap", 0)
+    made = table.short_table(tmp_path)
+    assert made.splitlines()[3].startswith("| a-new-one | 30.0 / 8.0 / 29.0 (1) | ")
+    assert made.splitlines()[2].startswith("| PyPI descriptions (trove) | ")
 
 
 def test_the_readme_table_has_the_best_other_system_by_each_score(tmp_path):
@@ -642,7 +653,7 @@ def test_bad_options_get_a_sentence_and_exit_code_2(words, message, bench, capsy
 def counted(queue: Path) -> dict[tuple[str, str], int]:
     """(set, method) -> how many seeds, which must be the first ones."""
     found: dict[tuple[str, str], list[int]] = {}
-    for job in suite.read_queue(queue):
+    for job in suite.read_queue(queue, run.HERE / "settings"):
         found.setdefault((job.set, job.method), []).append(job.seed)
     assert all(seeds == list(range(len(seeds))) for seeds in found.values())
     return {key: len(seeds) for key, seeds in found.items()}
@@ -652,9 +663,24 @@ TEXTS = ("arxiv", "trove", "medline")
 PAPERS_ENCODERS = ("textcnn-", "han-", "bowcnn-")
 # Not `hsvm`, `hr-svm` and `hr-lr`, which stop near their optimum: seeds of `hsvm` on trove lie a point apart.
 CERTAIN = {"svm", "svm-zero", "svm-refit", "leaf-svm", "td-svm", "clus-hmc"}
+QUEUES = ["suite.toml", "beyond.toml", "paper.toml", "quick.toml"]
 
 
-def test_the_committed_queue_is_the_planned_one():
+def check_planned(queue: Path, wanted: dict[tuple[str, str], int]) -> None:
+    """All that should be in a queue is there with its seeds; whoever works on the bench may add more."""
+    found = counted(queue)
+    assert {key: found.get(key) for key in wanted} == wanted
+
+
+def check_once(queue: Path) -> None:
+    """Nothing stands in a queue twice: `read_queue` would run it once, with the larger number of seeds."""
+    entries = suite.tomllib.loads(queue.read_text(encoding="utf-8"))["entries"]
+    named = Counter((entry["set"], method) for entry in entries for method in entry["methods"])
+    assert [f"{name}/{method}" for (name, method), times in named.items() if times > 1] == []
+
+
+def planned() -> dict[tuple[str, str], int]:
+    """What must be in suite.toml: (set, method) -> how many seeds."""
     ours = dict.fromkeys(["hilap", "hilap-start", "hilap-flat-members"], 3)
     # CSSA draws landmarks only from many documents; smooth losses come to their goal on features.
     once = CERTAIN | {"cssa", "cssa-refit", "hr-svm-squared", "hr-lr"}
@@ -669,13 +695,22 @@ def test_the_committed_queue_is_the_planned_one():
     of_the_paper = [method for method in records.BASE_METHODS if method.startswith(PAPERS_ENCODERS)]
     read |= ours | dict.fromkeys(of_the_paper, 3)
     texts = {(name, method): seeds for name in TEXTS for method, seeds in read.items()}
-    assert counted(suite.QUEUE) == features | texts | {("arxiv", method): 3 for method in records.ABLATION}
+    return features | texts | {("arxiv", method): 3 for method in records.ABLATION}
+
+
+def test_the_committed_queue_has_all_that_is_planned():
+    check_planned(suite.QUEUE, planned())
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_nothing_stands_twice_in_a_queue(queue):
+    check_once(BENCH / queue)
 
 
 def test_base_models_beyond_the_papers_have_a_queue_of_their_own():
     theirs = [method for method in records.BASE_METHODS if not method.startswith(PAPERS_ENCODERS)]
     wanted = {(name, method): 3 for name in TEXTS for method in ["hilap-minilm", *theirs]}
-    assert counted(BENCH / "beyond.toml") == wanted
+    check_planned(BENCH / "beyond.toml", wanted)
 
 
 def test_the_papers_queue_has_every_system_that_we_have_of_its_tables():
@@ -737,29 +772,93 @@ def test_the_papers_queue_becomes_tables_and_figures_beside_its_results(tmp_path
     assert [(path, path.stat().st_mtime_ns) for path in committed] == before
 
 
-@pytest.mark.parametrize("queue", ["suite.toml", "beyond.toml", "paper.toml"])
-def test_what_is_shared_is_trained_before_it_is_asked_for(queue):
-    jobs = list(counted(BENCH / queue))
+def check_shared(queue: Path) -> None:
+    """What a method takes of another one's model is trained before."""
+    jobs = list(counted(queue))
     for at, (name, method) in enumerate(jobs):
         settings = run.settings_of(method, name, [])
         owner = settings.get("of", settings.get("members_of", method))
         assert (name, owner) in jobs[: at + 1], f"{method} on {name} wants {owner}'s model"
 
 
-@pytest.mark.parametrize("queue", ["suite.toml", "beyond.toml", "paper.toml", "quick.toml"])
-def test_every_system_of_a_queue_can_be_made_with_its_settings(queue):
-    for name, method in counted(BENCH / queue):
+def check_made(queue: Path) -> None:
+    """Every system can be made with its settings, and those of the sets of texts that we know are for texts."""
+    for name, method in counted(queue):
         settings = run.settings_of(method, name, [])
         if "of" in settings:
-            assert set(settings) in ({"of", "threshold"}, {"of", "repair"})  # what any baseline can change
+            if method in records.NAMES:
+                assert set(settings) in ({"of", "threshold"}, {"of", "repair"})  # what any baseline can change
             settings = run.settings_of(settings["of"], name, [])
         for options in run.OPTIONS:
             if "package:" in str(settings.get(options)):
                 settings[options]["model"] = "a folder"
         given = {key: value for key, value in run.located(settings, Path("data")).items() if key not in run.OURS}
-        made = run.kind_of(settings)(**given).check()  # raises where a setting is unknown or impossible
-        if name not in ("funcat", "go"):
-            assert made.get_params().get("encoder") not in ("mlp", "rows"), f"{method} on {name}: these are texts"
+        made = run.kind_of(settings)(**given, seed=0)
+        if not run.is_own(settings):
+            made.check()  # raises where a setting is unknown or impossible
+            if name in (*TEXTS, "rcv1", "nyt", "yelp"):
+                assert made.get_params().get("encoder") not in ("mlp", "rows"), f"{method} on {name}: these are texts"
+
+
+@pytest.mark.parametrize("queue", QUEUES[:3])
+def test_what_is_shared_is_trained_before_it_is_asked_for(queue):
+    check_shared(BENCH / queue)
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_every_system_of_a_queue_can_be_made_with_its_settings(queue):
+    check_made(BENCH / queue)
+
+
+OWN_FILES = {  # what somebody adds to the bench: a system, other readings of it, and forms of HiLAP
+    "mine.py": """
+        class Mine:
+            def __init__(self, width=1, seed=0): ...
+            def fit(self, train, valid=None): ...
+            def predict(self, examples): ...
+            def predict_proba(self, examples): ...
+            def save(self, folder): ...
+            @classmethod
+            def load(cls, folder): ...
+    """,
+    "mine.toml": '[all]\nsystem = "mine.py:Mine"\nwidth = 2\n',
+    "mine-wide.toml": '[all]\nof = "mine"\nwidth = 3\n',
+    "hilap-mine.toml": '[all]\npreset = "residual"\nencoder = "mlp"\n',
+    "hilap-mine-flat.toml": '[all]\nmembers_of = "hilap-mine"\nvariant = "flat"\n',
+}
+OWN_LINE = '\n[[entries]]\nset = "{name}"\nmethods = [{methods}]\nseeds = 1\n'
+
+
+def with_lines(tmp_path: Path, monkeypatch, *lines: dict[str, str]) -> Path:
+    """The committed queue with more lines at its end, and settings for them."""
+    shutil.copytree(BENCH / "settings", tmp_path / "settings")
+    for name, text in OWN_FILES.items():
+        (tmp_path / "settings" / name).write_text(textwrap.dedent(text), encoding="utf-8")
+    monkeypatch.setattr(run, "HERE", tmp_path)
+    path = tmp_path / "suite.toml"
+    added = [OWN_LINE.format(**line) for line in lines]
+    path.write_text("".join([suite.QUEUE.read_text(encoding="utf-8"), *added]), encoding="utf-8")
+    return path
+
+
+def test_a_line_for_a_system_or_a_set_of_ones_own_is_welcome_in_the_queue(tmp_path, monkeypatch):
+    methods = ", ".join(f'"{name[:-5]}"' for name in OWN_FILES if name.endswith(".toml"))
+    lines = {"name": "genes", "methods": f'{methods}, "svm", "hilap"'}, {"name": "funcat", "methods": methods}
+    path = with_lines(tmp_path, monkeypatch, *lines)
+    check_planned(path, planned())
+    check_once(path)
+    check_shared(path)
+    check_made(path)
+    assert {("genes", "mine"), ("genes", "hilap"), ("funcat", "hilap-mine-flat")} <= set(counted(path))
+
+
+def test_a_queue_that_lacks_something_or_has_it_twice_is_found(tmp_path, monkeypatch):
+    path = with_lines(tmp_path, monkeypatch, {"name": "go", "methods": '"svm"'})
+    with pytest.raises(AssertionError, match="go/svm"):
+        check_once(path)
+    path.write_text(path.read_text(encoding="utf-8").replace('"hilap-start", ', "", 1), encoding="utf-8")
+    with pytest.raises(AssertionError, match="hilap-start"):
+        check_planned(path, planned())
 
 
 # --- what methods share ----------------------------------------------------------------------------------------------
