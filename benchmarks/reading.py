@@ -48,11 +48,11 @@ more Macro-F1, for points of Micro-F1 (one seed, on validation documents: [decis
 OWN_MODELS = "hilap-flat-members"
 OWN_AHEAD = (
     "Why not on {places}: what is ahead are HiLAP's own flat models with one threshold for all labels "
-    f"(`{OWN_MODELS}`), no other system. Where probabilities are right, one threshold is the best that anyone can do for "
-    "Micro-F1; a walk on the same probabilities can gain Macro-F1 by lower thresholds for rare labels and EBF by "
-    "thresholds for each document, at the price of Micro-F1. That is what HiLAP has learned there, and it is as much as "
-    "the rules that are best by theory reach on these probabilities ([decision "
-    "15](decisions/0015-what-scores-allow.md)). It is chosen by the mean of the three, which may rise where one falls."
+    f"(`{OWN_MODELS}`), no other system. Where probabilities are right, one threshold is the best that anyone can do "
+    "for Micro-F1; from the same probabilities Macro-F1 is gained by lower thresholds for rare labels, and EBF by a "
+    "threshold for each document, both at the price of Micro-F1. That is what HiLAP does there, and as much as the "
+    "rules that are best by theory reach with these probabilities "
+    "([decision 15](decisions/0015-what-scores-allow.md)). It is chosen by the mean of the three, which may rise where one of them falls."
 )
 FUNCAT_MACRO = """\
 Why not on FunCat's Macro-F1: as on GO, one network (`flat-refit`) is surer of rare labels than the mean of ten and a

@@ -125,6 +125,7 @@ NAMES = (
 )
 # Walks that were reinforced.
 WHOLE = ("hilap", "hilap-minilm", "hilap-paper", "hilap-quick", "hilap-nosl", "hilap-noflat")
+LEAST_EPOCHS = 4  # of fewer, that one of the last two was best says nothing
 PARTS = ("hilap-start",)  # HiLAP's own, not reinforced: neither the whole nor a rival
 # Rivals all the same, though HiLAP's own: its flat models and HiLAP-SL.
 OWN_RIVALS = (
@@ -189,7 +190,10 @@ class Runs:
 
     @property
     def last_epochs(self) -> dict[str, int]:
-        """Phase -> how many epochs it had, where the last twentieth of them held the best one in most seeds."""
+        """Phase -> how many epochs it had, where the best was the last but one, the last or in the last twentieth.
+
+        In most seeds, and of phases of four and more: of fewer, the last two say nothing.
+        """
         found: dict[str, list[tuple[int, int]]] = {}
         for record in self.records:
             judged: dict[str, list[tuple[float, int]]] = {}
@@ -199,7 +203,10 @@ class Runs:
             for phase, pairs in judged.items():
                 best = max(pairs, key=lambda pair: pair[0])[1]
                 found.setdefault(phase, []).append((best, pairs[-1][1]))
-        late = {phase: [last for best, last in pairs if best > 0.95 * last] for phase, pairs in found.items()}
+        late = {
+            phase: [last for best, last in pairs if best > min(0.95 * last, last - 2) and last >= LEAST_EPOCHS]
+            for phase, pairs in found.items()
+        }
         return {phase: max(ends) for phase, ends in late.items() if 2 * len(ends) > len(self.records)}
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -31,6 +31,7 @@ from orientation import anchor, contents, sets_section
 from parts import PARTS, parts_section
 from reading import Standing, reading_section, set_words, standings_of, to_beat
 from records import ABLATION, BASE_METHODS, HERE, NAMES, SETS, Runs, rank, read_object, read_results
+from reproduced import POLICIES, policy_of, reproduced_section
 from roles import gene_section, place_of, player_of, role_section
 from searched import search_section
 from sections import AREAS, BASE_MODELS, areas_section, base_section, hmcn_section
@@ -47,6 +48,8 @@ README, BEGIN, END = (
 
 OTHER = "best other system we ran"
 MAIN_TABLES = ("table_rcv1", "table_yelp", "table_fungo")  # where the paper compares systems on a set
+
+PAPERS_HILAP = ("HiLAP", "HiLAP (bow-CNN)")  # its rows in those tables
 
 PRINTED = {  # ours in the paper's Table 7, in its order -> its row there
     "svm-zero": "SVM",
@@ -99,6 +102,17 @@ def paper_rows(paper: dict[str, Any], name: str) -> list[tuple[str, list[str]]]:
             places = [table["columns"].index(column) for column in wanted]
             return [(system, [figure(row[place]) for place in places]) for system, row in table["rows"].items()]
     return []
+
+
+def printed_of(paper: dict[str, Any], name: str) -> list[float | None] | None:
+    """The paper's three scores of its own method on a set: of a text set those on bow-CNN, its best base model."""
+    for key in MAIN_TABLES:
+        table = paper["tables"][key]
+        wanted = [f"{name}/{metric}" for metric in F1]
+        if set(wanted) <= set(table["columns"]):
+            row = next((table["rows"][system] for system in PAPERS_HILAP if system in table["rows"]), None)
+            return None if row is None else [row[table["columns"].index(column)] for column in wanted]
+    return None
 
 
 def set_section(
@@ -187,7 +201,7 @@ def ablation_section(pages: dict[str, list[Runs]], paper: dict[str, Any]) -> lis
             rows.append([f"{row} (`{one.method}`)", str(len(one.records)), *cells, *theirs])
         headings = ["Variant", "Seeds", *HEADINGS.values(), *(f"*paper, RCV1: {word}*" for word in HEADINGS.values())]
         parts += [f"### {SETS.get(name, name)}: ablation", markdown_table(headings, rows), *best_words(tested)]
-        parts += ablation_words(runs, paper)
+        parts += [*ablation_words(runs, paper), *short_of_epochs(shown)]
     return [f"## Ablation (the paper's Table {table['number']})", *parts] if parts else []
 
 
@@ -239,7 +253,7 @@ def short_table(results: Path = RESULTS, paper: Path = PAPER) -> str:
     shown = tuple(method for method in shown if any(method in mine for mine in known.values()))
     rows = []
     for name in (name for name, mine in known.items() if "hilap" in mine):
-        ours = [_short(known[name].get(method)) for method in shown]
+        ours = [_form(known[name], method) for method in shown]
         printed = dict(paper_rows(figures, name)).get("HiLAP")
         rivals = [
             row["values"] for row in figures["opponents"]["rows"] if (row["set"], row.get("mark")) == (name, "to_beat")
@@ -261,6 +275,12 @@ def best_other(runs: Sequence[Runs]) -> str:
     names = [NONE if one is None else f"`{one.method}`" for one in found]
     told = " / ".join(NONE if mean is None else f"{mean:.1f}" for mean in means)
     return f"{told} ({' / '.join(names if len(set(names)) > 1 else names[:1])})"
+
+
+def _form(known: Mapping[str, Runs], method: str) -> str:
+    """A form of HiLAP on a set; where the paper's was not run as such, its policy on another base model, by name."""
+    one = known.get(method) or (policy_of(list(known.values())) if method in POLICIES else None)
+    return _short(one) + ("" if one is None or one.method == method else f", `{one.method}`")
 
 
 def _short(runs: Runs | None) -> str:
@@ -371,7 +391,8 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
     if not pages:
         return f"{INTRO}\n\n{EMPTY}\n"
     standings = {name: standings_of(runs) for name, runs in pages.items()}
-    parts = [*reading_section(pages, standings, figures), *parts_section(pages)]
+    printed = {name: theirs for name in pages if (theirs := printed_of(figures, name)) is not None}
+    parts = [*reading_section(pages, standings, figures), *reproduced_section(pages, printed), *parts_section(pages)]
     parts += sets_section(pages, figures) + how_section(pages)
     for name in pages:
         parts += set_section(name, pages, standings[name], figures)

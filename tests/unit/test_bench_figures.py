@@ -229,6 +229,14 @@ def test_the_spread_of_a_gain_is_that_of_the_difference():
     assert figures.gain(one, one) == [plotting.Bar(0, None)]
 
 
+def test_a_set_whose_pairs_are_told_in_words_alone_has_no_empty_panels(tmp_path):
+    for method in figures.GAINS[figures.TOLD[0]]:
+        write_all(tmp_path, "trove", method, 0, 0.1)
+    pages = records.read_results(tmp_path)
+    assert set(figures.gains_of(pages["trove"])) == {figures.TOLD[0]}
+    assert figures.gains(pages, tmp_path).startswith("nothing drawn")
+
+
 @pytest.fixture
 def told(monkeypatch) -> list[tuple]:
     """What figures say below: their names in order, and the note. Nothing is drawn: matplotlib need not be there."""
@@ -252,9 +260,9 @@ def test_a_pair_of_systems_looks_the_same_in_every_panel(tmp_path, monkeypatch, 
     monkeypatch.setattr(figures, "bars", lambda axes, groups, series: seen.append(series))
     figures.gains(records.read_results(tmp_path), tmp_path)
     assert len(seen) == 4
-    assert all(list(series) == list(figures.GAINS) for series in seen)
-    there = [[None not in series[pair] for pair in figures.GAINS] for series in seen]
-    missing = [False] * (len(figures.GAINS) - 2)
+    assert all(tuple(series) == figures.BARRED for series in seen)
+    there = [[None not in series[pair] for pair in figures.BARRED] for series in seen]
+    missing = [False] * (len(figures.BARRED) - 2)
     assert sorted(there) == [[False, True, *missing]] * 2 + [[True, True, *missing]] * 2
 
 
@@ -493,7 +501,8 @@ def test_the_committed_figures_are_what_the_committed_results_give(tmp_path, cap
 def test_bars_and_lines_differ_in_more_than_their_grey():
     assert len({hatch for _, hatch in plotting.BARS}) == len(plotting.BARS) >= len(records.FRAMEWORKS)
     assert len({mark for _, _, mark in plotting.LINES}) == len(plotting.LINES) >= len(figures.SCORED)
-    assert len(plotting.BARS) >= len(figures.GAINS)
+    assert len(plotting.BARS) >= len(figures.BARRED)
+    assert 0 < len(figures.BARRED) == len(figures.GAINS) - len(figures.TOLD) <= 6
     assert len(set(plotting.DOTS)) == len(plotting.DOTS) >= len(records.FRAMEWORKS)
 
 

@@ -68,6 +68,9 @@ def test_networks_that_were_still_getting_better_are_named():
     early = records.Runs("trove", "svm", (rising, settled, {"history": []}))
     ridge = records.Runs("trove", "cssa", ({"history": [{"phase": "ridge", "epoch": 1, "ridge": 1.0, "select": 0.6}]},))
     assert late.last_epochs == {"flat": 4}
+    assert records.Runs("trove", "flat", (judged(0.1, 0.2, 0.3, 0.5, 0.4),)).last_epochs == {"flat": 5}  # last but one
+    assert records.Runs("trove", "flat", (judged(0.1, 0.2, 0.5, 0.4, 0.3),)).last_epochs == {}
+    assert records.Runs("trove", "flat", (judged(0.1, 0.2, 0.3),)).last_epochs == {}  # three epochs say nothing
     assert early.last_epochs == {}
     assert table.short_of_epochs([early, ridge]) == []
     (told,) = table.short_of_epochs([late, early, ridge])
