@@ -52,7 +52,8 @@ OWN_AHEAD = (
     "for Micro-F1; from the same probabilities Macro-F1 is gained by lower thresholds for rare labels, and EBF by a "
     "threshold for each document, both at the price of Micro-F1. That is what HiLAP does there, and as much as the "
     "rules that are best by theory reach with these probabilities "
-    "([decision 15](decisions/0015-what-scores-allow.md)). It is chosen by the mean of the three, which may rise where one of them falls."
+    "([decision 15](decisions/0015-what-scores-allow.md)). It is chosen by the mean of the three, which may rise where "
+    "one of them falls."
 )
 FUNCAT_MACRO = """\
 Why not on FunCat's Macro-F1: as on GO, one network (`flat-refit`) is surer of rare labels than the mean of ten and a
