@@ -682,7 +682,8 @@ def test_the_form_with_vectors_is_told_apart_with_its_speed(tmp_path):
     assert "pretrained encoder, whose weights" not in table.page(tmp_path)
     write_result(tmp_path, "trove", "hilap-minilm", 0, test=three(0.31, 0.09, 0.29), prediction=speed)
     told = table.page(tmp_path)
-    assert "`hilap-minilm` is above `hilap` in 2 of 3 scores. It is not the recommended one: " in told
+    counted = "`hilap-minilm` is above `hilap` in 2 of 3 scores, in 0 with p < 0.05, with one seed of its own. "
+    assert f"{counted}It is not the recommended one: " in told
     assert "labels 22 documents in a second of processor time where `hilap` labels 2,000." in told
 
 

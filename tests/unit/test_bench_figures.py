@@ -277,7 +277,7 @@ def test_a_base_model_has_bars_for_the_frameworks_it_was_run_with(results, tmp_p
         *("flat, 0.5", "flat, tuned", "HiLAP-SL", "HiLAP", "HiLAP, the paper's policy"),
     }
     assert "1: one seed" in told[0][1]
-    assert "axes do not begin at 0 but where the title says" in told[0][1]
+    assert "axes begin at 0 unless the title says otherwise" in told[0][1]
 
 
 def test_figure_3_says_where_its_axis_begins_and_can_be_read(results, tmp_path, monkeypatch):
