@@ -113,8 +113,10 @@ BASE_METHODS = {
 NAMES = (
     {
         "hilap": "HiLAP, recommended",
+        "hilap-preset": "HiLAP, the preset as it is",
         "hilap-minilm": "HiLAP, the preset as it is, with MiniLM's vectors",
         "hilap-paper": "HiLAP, as in the paper",
+        "hilap-original": "HiLAP, with what its published program adds",
         "hilap-quick": "HiLAP, quick",
     }
     | {"hilap-flat-members": "Flat models of `hilap`, tuned"}
@@ -124,7 +126,10 @@ NAMES = (
     | BASE_METHODS
 )
 # Walks that were reinforced.
-WHOLE = ("hilap", "hilap-minilm", "hilap-paper", "hilap-quick", "hilap-nosl", "hilap-noflat")
+WHOLE = (
+    *("hilap", "hilap-preset", "hilap-minilm", "hilap-paper", "hilap-original", "hilap-quick"),
+    *("hilap-nosl", "hilap-noflat"),
+)
 LEAST_EPOCHS = 4  # of fewer, that one of the last two was best says nothing
 PARTS = ("hilap-start",)  # HiLAP's own, not reinforced: neither the whole nor a rival
 # Rivals all the same, though HiLAP's own: its flat models and HiLAP-SL.

@@ -681,7 +681,7 @@ def check_once(queue: Path) -> None:
 
 def planned() -> dict[tuple[str, str], int]:
     """What must be in suite.toml: (set, method) -> how many seeds."""
-    ours = dict.fromkeys(["hilap", "hilap-start", "hilap-flat-members"], 3)
+    ours = dict.fromkeys(["hilap", "hilap-start", "hilap-flat-members", "hilap-preset"], 3)
     # CSSA draws landmarks only from many documents; smooth losses come to their goal on features.
     once = CERTAIN | {"cssa", "cssa-refit", "hr-svm-squared", "hr-lr"}
     on_features = {method: 1 if method in once else 3 for method in records.BASELINES}
@@ -695,7 +695,8 @@ def planned() -> dict[tuple[str, str], int]:
     of_the_paper = [method for method in records.BASE_METHODS if method.startswith(PAPERS_ENCODERS)]
     read |= ours | dict.fromkeys(of_the_paper, 3)
     texts = {(name, method): seeds for name in TEXTS for method, seeds in read.items()}
-    return features | texts | {("arxiv", method): 3 for method in records.ABLATION}
+    ablation = {("arxiv", method): 3 for method in records.ABLATION} | {("funcat", "hilap-original"): 3}
+    return features | texts | ablation
 
 
 def test_the_committed_queue_has_all_that_is_planned():
