@@ -49,6 +49,9 @@ LEARNING = ("hilap", "hilap-paper", "bowcnn-hilap", "flat", "c-hmcnn")
 SCORED = ("hilap", "hilap-paper", "flat", "svm", "c-hmcnn")
 Pages = dict[str, list[Runs]]
 NOTHING = "nothing drawn: "
+NOWHERE = (
+    "--results {results} without --out would overwrite {kept}, made from the committed results; say where, by --out"
+)
 SPREAD = "error bars: standard deviation over seeds"
 LEARNING_NOTE = """x counts epochs of training that were judged; reinforced ones are judged at their start too
 a curve of HiLAP that begins at 0 starts from flat models that had learned before, in epochs that were not judged
@@ -338,12 +341,21 @@ DRAWN: dict[str, Callable[[Pages, Path], str]] = {
 }
 
 
+def folder_for(results: Path, out: Path | None, kept: Path) -> Path | None:
+    """Where to write: what is committed is made from the committed results alone, so others need a place of theirs."""
+    return out if out is not None else kept if results.resolve() == RESULTS.resolve() else None
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(DRAWN)}; without any, all of them")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--out", type=Path, default=FIGURES)
+    parser.add_argument("--out", type=Path, help="the folder; docs/figures for the committed results")
     chosen = parser.parse_args(arguments)
+    out = folder_for(chosen.results, chosen.out, FIGURES)
+    if out is None:
+        print(NOWHERE.format(results=chosen.results, kept=FIGURES), file=sys.stderr)
+        return 2
     unknown = [name for name in chosen.names if name not in DRAWN]
     if unknown:
         print(f"there is no figure {unknown[0]!r}; there are: {', '.join(DRAWN)}", file=sys.stderr)
@@ -351,7 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         pages = read_results(chosen.results)
         for name in chosen.names or DRAWN:
-            print(f"{name}: {DRAWN[name](pages, chosen.out)}")
+            print(f"{name}: {DRAWN[name](pages, out)}")
     except HilapError as fault:
         print(fault, file=sys.stderr)
         return 2

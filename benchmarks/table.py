@@ -26,6 +26,7 @@ from cells import (  # also finds hilap in src/
     spread,
 )
 from certainty import best_words, comparisons, marks_of
+from figures import NOWHERE, folder_for
 from findings import FIGURE_4, RELIABILITY, ablation_words, groups_section, inconsistency_words, reliability_section
 from orientation import anchor, contents, sets_section
 from parts import PARTS, parts_section
@@ -303,8 +304,10 @@ def readme(text: str, table: str) -> str:
 INTRO = """\
 # Results
 
-Made by `python benchmarks/table.py` from the files in `benchmarks/results` and from `benchmarks/paper.json`, which
-holds the figures of the paper's tables. Do not edit: a test builds this page again and compares."""
+Made by `python benchmarks/table.py` from {files} and from `benchmarks/paper.json`, which
+holds the figures of the paper's tables. Do not edit: {end}."""
+OURS = {"files": "the files in `benchmarks/results`", "end": "a test builds this page again and compares"}
+THEIRS = {"files": "a folder of results that is not the committed one", "end": "make it anew"}
 
 EMPTY = """\
 **There are no test results yet.** `python benchmarks/suite.py --test` makes them, and `python benchmarks/table.py` then
@@ -388,8 +391,9 @@ def with_links(parts: Sequence[str], drawn: Iterable[str]) -> list[str]:
 def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
     """The whole page as Markdown."""
     pages, figures = read_results(results), read_object(paper)
+    intro = INTRO.format(**(OURS if results == RESULTS else THEIRS))
     if not pages:
-        return f"{INTRO}\n\n{EMPTY}\n"
+        return f"{intro}\n\n{EMPTY}\n"
     standings = {name: standings_of(runs) for name, runs in pages.items()}
     printed = {name: theirs for name in pages if (theirs := printed_of(figures, name)) is not None}
     parts = [*reading_section(pages, standings, figures), *reproduced_section(pages, printed), *parts_section(pages)]
@@ -405,20 +409,25 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
         folder = PAGE.parent / "figures"
         parts = with_links(parts, drawn_in(folder)) + figures_section(folder)
     parts += opponents_section(pages, figures)
-    return "\n\n".join([INTRO, contents(parts), *parts]) + "\n"
+    return "\n\n".join([intro, contents(parts), *parts]) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--out", type=Path, default=PAGE)
+    parser.add_argument("--out", type=Path, help="the page; docs/results.md for the committed results")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is out of date")
     chosen = parser.parse_args(arguments)
+    results = RESULTS if chosen.results.resolve() == RESULTS else chosen.results
+    out = folder_for(results, chosen.out, PAGE)
+    if out is None:
+        print(NOWHERE.format(results=chosen.results, kept=PAGE), file=sys.stderr)
+        return 2
     try:
-        made = page(chosen.results)
-        pages = {chosen.out: made}
-        if chosen.out == PAGE:
-            pages[README] = readme(read_text(README, HilapError), short_table(chosen.results))
+        made = page(results)
+        pages = {out: made}
+        if out == PAGE:
+            pages[README] = readme(read_text(README, HilapError), short_table(results))
         if chosen.check:
             current = {path: read_text(path, HilapError) == text for path, text in pages.items()}
             for path, good in current.items():

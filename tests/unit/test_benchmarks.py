@@ -751,6 +751,22 @@ def test_the_papers_bow_cnn_on_rcv1_differs_from_its_ablation_in_what_validation
     assert differing == {"select", "tune", "patience"}  # what the files of both say, and why
 
 
+def test_other_results_do_not_overwrite_what_is_made_from_the_committed_ones(tmp_path, capsys):
+    write_result(tmp_path, "funcat", "svm", 0)
+    figures = pytest.importorskip("figures")
+    before = table.PAGE.stat().st_mtime_ns, table.README.stat().st_mtime_ns
+    for script, kept in ((table, "results.md"), (figures, "figures")):
+        assert script.main(["--results", str(tmp_path)]) == 2
+        told = capsys.readouterr().err
+        assert f"--results {tmp_path} without --out would overwrite" in told
+        assert f"{kept}, made from the committed results; say where, by --out" in told
+    assert (table.PAGE.stat().st_mtime_ns, table.README.stat().st_mtime_ns) == before
+    assert table.main(["--results", str(tmp_path), "--out", str(tmp_path / "page.md")]) == 0
+    assert "from a folder of results that is not the committed one" in (tmp_path / "page.md").read_text(
+        encoding="utf-8"
+    )
+
+
 def test_the_papers_queue_becomes_tables_and_figures_beside_its_results(tmp_path, capsys):
     """What paper.toml tells to do once everything has run, on made-up results."""
     counts = {"right": "1 1 1", "placed": "2 2 2", "gold": "2 2 2"}
