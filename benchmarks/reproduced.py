@@ -17,7 +17,7 @@ has a tuned one, `bowcnn-paper`). *Printed* is what the paper has for its HiLAP 
 among the settings of other systems that we ran on the set, by each score; most of these have a threshold chosen on
 validation documents, which the paper's opponents do not have."""
 CHOICE = """\
-Why Macro-F1 is so far below the print on FunCat and GO: it is a matter of how long HiLAP-SL is trained before rewards
+Why Macro-F1 is so far below the print on FunCat and GO: most likely for how long HiLAP-SL is trained before rewards
 teach. Validation documents choose epochs here by example F1, the reward, and that wants little of HiLAP-SL; with four
 times as much of it FunCat has more than twice the Macro-F1 and a point less of EBF, about what the paper prints
 ([details](details.md), point 10). A port of the published program goes the same way, and its epochs were followed on
