@@ -35,11 +35,12 @@ were asked was known from the test. What stood before, and why it was changed, i
 [10](decisions/0010-flat-models-under-the-policy.md), [11](decisions/0011-condensed-scores-and-a-short-walk.md),
 [12](decisions/0012-a-kernel-part-for-features.md) and [13](decisions/0013-walks-as-they-are-decoded.md)."""
 AGAIN = """\
-Of the committed results FunCat's `hilap`, `hilap-start` and `hilap-flat-members` were run twice with the same settings.
-The first time they had 31.30 / 9.66 / 31.60, 31.51 / 9.62 / 31.22 and 31.50 / 9.10 / 31.28 on the test split, where
-`flat-refit` with 9.90 was ahead by Macro-F1. They were made again, knowing that, because they came from different
-networks and from older code; processors differ too. So that HiLAP is first there by Macro-F1 is one draw of two, and as
-its p says no sure thing. The ablation on FunCat was made again as well, for counts: `hilap-paper` had 27.48 / 2.94 / 27.79 with five seeds."""
+Of the committed results FunCat's `hilap`, `hilap-start` and `hilap-flat-members` were run twice with the same
+settings. The first time they had 31.30 / 9.66 / 31.60, 31.51 / 9.62 / 31.22 and 31.50 / 9.10 / 31.28 on the test
+split, where `flat-refit` with 9.90 was ahead by Macro-F1. They were made again, knowing that, because they came from
+different networks and from older code; processors differ too. So that HiLAP is first there by Macro-F1 is one draw of
+two, and as its p says no sure thing. The ablation on FunCat was made again as well, for counts: `hilap-paper` had
+27.48 / 2.94 / 27.79 with five seeds."""
 WITH_VECTORS = (
     "It is not the recommended one: it needs a pretrained encoder, whose weights are not ours to ship, {speed}. Nor is "
     "it an equal comparison: other systems do not see such vectors, but for those on that encoder alone (`minilm-...`)."
