@@ -26,6 +26,7 @@ from cells import (  # also finds hilap in src/
     spread,
 )
 from certainty import best_words, comparisons, marks_of
+from effects import effects_section
 from figures import NOWHERE, folder_for
 from findings import FIGURE_4, RELIABILITY, ablation_words, groups_section, inconsistency_words, reliability_section
 from orientation import anchor, contents, sets_section
@@ -404,8 +405,8 @@ def page(results: Path = RESULTS, paper: Path = PAPER) -> str:
     parts += base_section(pages, figures) + ablation_section(pages, figures)
     parts += inconsistency_section(pages, figures) + hmcn_section(pages, figures) + areas_section(pages, figures)
     parts += groups_section(pages) + reliability_section(pages)
-    if results == RESULTS:  # searches, and the figures beside the page, belong to the committed results
-        parts += search_section(list(pages))
+    if results == RESULTS:  # these, and the figures beside the page, belong to the committed results
+        parts += search_section(list(pages)) + effects_section(list(pages))
         folder = PAGE.parent / "figures"
         parts = with_links(parts, drawn_in(folder)) + figures_section(folder)
     parts += opponents_section(pages, figures)
