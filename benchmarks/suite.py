@@ -8,6 +8,7 @@ not stop the others: it is told at the end, with the last lines it wrote, and th
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
@@ -15,9 +16,9 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -115,6 +116,34 @@ def chosen_jobs(jobs: Sequence[Job], only: Sequence[str]) -> list[Job]:
         allowed = f"a set or method of the queue ({', '.join(sorted({job.set for job in jobs}))}, …)"
         require(word in known, "--only", allowed, word)
     return [job for job, mine in zip(jobs, names, strict=True) if not only or mine & set(only)]
+
+
+def minutes_of(job: Job, together: Container[Job], kept: Path = RESULTS) -> float | None:
+    """The processor minutes of its training, as a committed result has them; None where there is none.
+
+    What another job of the queue trains for it, and `--models` lends, is left out.
+    """
+    paths = [job.result(kept, test=True), *sorted((kept / job.set / job.method).glob("[0-9].json"))]
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        return None
+    record = json.loads(read_text(path, HilapError))
+    settings, training = record["settings"], record["training"]
+
+    def lent(word: str) -> bool:
+        return word in settings and replace(job, method=settings[word]) in together
+
+    if lent("of"):
+        return 0.0
+    shared = training.get("members", {}).get("cpu_seconds", 0.0) if lent("members_of") else 0.0
+    return float(training["cpu_seconds"] - shared) / 60
+
+
+def hours_words(jobs: Sequence[Job], count: int, kept: Path = RESULTS) -> str:
+    """About how long they take, so many at a time, by the times of the committed results."""
+    known = [minutes for job in jobs if (minutes := minutes_of(job, {*jobs}, kept)) is not None]
+    unknown = f"; of {len(jobs) - len(known)} no time is known" if len(known) < len(jobs) else ""
+    return f"training takes about {sum(known) / 60 / count:.1f} hours, {count} at a time{unknown}"
 
 
 @contextmanager
@@ -243,6 +272,7 @@ def main(given: Sequence[str] | None = None) -> int:
     print(f"{len(due)} to run, {len(jobs) - len(due)} skipped: they have results", file=sys.stderr)
     if chosen.list:
         print(*due, sep="\n")
+        print(hours_words(due, chosen.jobs), file=sys.stderr)
         return 0
     with listening() as heard:
         outcome = run_queue(due, options_of(chosen), count=chosen.jobs, test=chosen.test, out=chosen.out, heard=heard)
