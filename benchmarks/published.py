@@ -1,8 +1,8 @@
-"""What the program published with the paper does and hilap has no setting for, so that `effects.py` can measure it.
+"""What the published program or the paper's letter has and hilap has no setting for: `effects.py` measures it.
 
 We know that program by what reading it taught (docs/details.md says where it differs); these are our own words for its
-habits. Each is a context: inside it, training does as that program does. None of them is a thing to want: they are
-faults, and a setting for a fault would be one more way to go wrong.
+habits. Each is a context: inside it, training does as that program does. None of them is a thing to want: most are
+faults, and a setting for a fault would be one more way to go wrong. The paper's equations have one too: `no_biases`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hilap.corpus import Examples
 from hilap.encoders.mlp import MLP
 from hilap.episodes import Episode, retraced
 from hilap.metrics.flat import f1_from_counts
+from hilap.policy import Policy
 
 
 @contextmanager
@@ -96,6 +97,19 @@ def with_means(features: np.ndarray) -> np.ndarray:
     return np.where(missing, means, features).astype(features.dtype)
 
 
+def no_biases() -> AbstractContextManager[None]:
+    """The state network's layers have no biases, as the paper's equations show none (point 4)."""
+    reset = Policy.reset
+
+    def without(self: Policy, generator: torch.Generator | None = None) -> None:
+        reset(self, generator)
+        for layer in (self.of_document, self.second):
+            layer.bias.requires_grad_(False).zero_()
+
+    return _put(Policy, "reset", without)
+
+
 HABITS: dict[str, Callable[[], AbstractContextManager[None]]] = {
-    habit.__name__: habit for habit in (stop_in_the_reward, dropout_ends, batches_in_order, means_of_each_split)
+    habit.__name__: habit
+    for habit in (stop_in_the_reward, dropout_ends, batches_in_order, means_of_each_split, no_biases)
 }

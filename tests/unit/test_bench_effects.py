@@ -200,3 +200,16 @@ def test_missing_values_become_the_mean_of_their_own_split(monkeypatch):
         found = run.parts_of("any", Path())
     assert found["train"].features[2, 0] == 2.0
     assert found["test"].features[1, 0] == 1.0
+
+
+def test_layers_of_the_state_network_keep_no_biases_inside_the_habit():
+    settings = {"supervised_epochs": 1, "reinforced_epochs": 1, "hidden": 8, "width": 4, "validation_share": 0.2}
+
+    def biases() -> list[torch.Tensor]:
+        made = HiLAPClassifier(preset="paper", encoder="mlp", encoder_options={"hidden": [4]}, **settings)
+        policy = made.fit(tiny()).network_.policy
+        return [policy.of_document.bias, policy.second.bias]
+
+    with published.no_biases():
+        assert not any(bias.any() for bias in biases())
+    assert all(bias.any() for bias in biases())
