@@ -116,6 +116,7 @@ NAMES = (
         "hilap-preset": "HiLAP, the preset as it is",
         "hilap-minilm": "HiLAP, the preset as it is, with MiniLM's vectors",
         "hilap-paper": "HiLAP, as in the paper",
+        "hilap-paper-refit": "HiLAP, as in the paper, all documents",
         "hilap-original": "HiLAP, with what its published program adds",
         "hilap-quick": "HiLAP, quick",
     }
@@ -127,7 +128,7 @@ NAMES = (
 )
 # Walks that were reinforced.
 WHOLE = (
-    *("hilap", "hilap-preset", "hilap-minilm", "hilap-paper", "hilap-original", "hilap-quick"),
+    *("hilap", "hilap-preset", "hilap-minilm", "hilap-paper", "hilap-paper-refit", "hilap-original", "hilap-quick"),
     *("hilap-nosl", "hilap-noflat"),
 )
 LEAST_EPOCHS = 4  # of fewer, that one of the last two was best says nothing

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from hilap import decoding, saving
+from hilap.card import phases
 from hilap.chosen import BIASES, check_used, chosen_settings
 from hilap.corpus import Examples
 from hilap.encoders import Encoder, TfIdf, make
@@ -33,7 +34,7 @@ from hilap.policy import Documents
 from hilap.prediction import Prediction, Step
 from hilap.products import ROWS, sigmoid
 from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
-from hilap.storage import Stored, load_folder
+from hilap.storage import Stored, anew, check_checkpoint, load_folder
 from hilap.taxonomy import Taxonomy
 from hilap.training import Trainer, TrainingData, plan
 from hilap.training.callbacks import Callback, ProgressBar
@@ -88,7 +89,13 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What `predict` returns: an `indicator` matrix, or `labels`.
     progress
         Whether to show a progress bar.
+    refit
+        When epochs and biases or thresholds are chosen, train anew, for as many epochs, on training and validation
+        documents together. Biases and thresholds stay as they were chosen.
     """
+
+    history_: list[dict[str, Any]]
+    label_counts_: NDArray[np.int64]
 
     def __init__(
         self,
@@ -143,6 +150,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         folds: int | None = None,
         repeats: int | None = None,
         pool_validation: bool | None = None,
+        refit: bool | None = None,
         wide: bool | None = None,
         wide_loss: str | None = None,
         wide_strength: float | None = None,
@@ -218,6 +226,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.folds = folds
         self.repeats = repeats
         self.pool_validation = pool_validation
+        self.refit = refit
         self.wide = wide
         self.wide_loss = wide_loss
         self.wide_strength = wide_strength
@@ -267,9 +276,11 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A collection of labels for each document, or an indicator matrix. None where X brings its labels.
         valid
             Validation documents, as `(X, y)` or as `Examples`; they choose the epoch and the stop bias. Without them
-            a share of the training documents is held out.
+            a share of the training documents is held out. With `refit` they are learned from in the end, and
+            `validation_` tells how well the model did on them before.
         checkpoint
-            A file to write after every epoch. One that is there already is refused without `resume`.
+            A file to write after every epoch; `refit` writes a second one, called `anew-` with its name. One that is
+            there already is refused without `resume`.
         resume
             Go on from the checkpoint, if it is there; the result is that of a run that was never broken off.
         callbacks
@@ -278,6 +289,22 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A classifier trained on the same documents with the same seed, whose flat models are taken over instead of
             being trained anew; the result is that of training them. For trying other settings of what comes after.
         """
+        try:
+            return self._fit(X, y, valid, checkpoint, resume, callbacks, members)
+        finally:
+            for listener in callbacks:
+                listener.close()
+
+    def _fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        valid: Any,
+        checkpoint: str | Path | None,
+        resume: bool,
+        callbacks: Sequence[Callback],
+        members: HiLAPClassifier | None,
+    ) -> Self:
         self.check()
         train = examples_of(X, y, self.taxonomy)
         check_taxonomy(train, self.taxonomy)
@@ -285,6 +312,12 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_streamed(train, policy, settings)
         train, held_out = with_validation(train, valid, share=settings.validation_share, seed=settings.seed)
         check_streamed(held_out, policy, settings)
+        place = None if checkpoint is None else Path(checkpoint)
+        if settings.refit:
+            if members is not None:
+                raise SettingError("refit trains flat models anew, and members spare that; give one of them")
+            if place is not None:  # not when the first training has ended
+                check_checkpoint(anew(place), resume=resume)
         walks = settings.variant == "hilap"
         fixed = None if walks or decode.tune is not None else decode.threshold
         run = self._learn(
@@ -292,7 +325,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             threshold=fixed,
             tune=decode.tune if walks else None,
             bias=_bias_of(decode),
-            checkpoint=checkpoint,
+            checkpoint=place,
             resume=resume,
             callbacks=callbacks,
             members=members,
@@ -302,6 +335,19 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.decode_ = self._tuned(held_out, decode, *run.tuning())
         found = self._sets(held_out, run.honest_valid)
         self.validation_ = report(held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False)
+        if settings.refit:
+            history = self.history_
+            self._learn(
+                *(Examples.join([train, held_out]), held_out, policy, settings.but(max_steps=run.max_steps)),
+                threshold=self.decode_.threshold,
+                tune=None,
+                bias=_bias_of(self.decode_),
+                checkpoint=None if place is None else anew(place),
+                resume=resume,
+                callbacks=callbacks,
+                kept={phase["name"]: phase["best_epoch"] for phase in phases(history)},
+            )
+            self.history_, self.train_settings_ = history, settings
         return self
 
     def check(self) -> Self:
@@ -341,11 +387,13 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         threshold: float | None,
         tune: str | None,
         bias: decoding.StopBias,
-        checkpoint: str | Path | None,
+        checkpoint: Path | None,
         resume: bool,
         callbacks: Sequence[Callback],
-        members: HiLAPClassifier | None,
+        members: HiLAPClassifier | None = None,
+        kept: Mapping[str, int] | None = None,
     ) -> Run:
+        """Train a network; `kept` has the best epoch of each phase, where all are learned anew up to there."""
         generator = torch.Generator().manual_seed(settings.seed)
         default = DEFAULT_ENCODERS["texts" if train.features is None else "features"]
         encoder = self.encoder or ("none" if settings.wide else default)
@@ -365,22 +413,21 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows = label_rows(train.taxonomy, network.encoder, train.features)
             network.call_labels(rows, settings.label_text, generator)
         data, held_out = (TrainingData(part, network) for part in (train, valid))
-        run = plan(train.taxonomy, network, data, held_out, settings, threshold=threshold, tune=tune, bias=bias)
+        judged: dict[str, Any] = {"threshold": threshold, "tune": tune, "bias": bias, "kept": kept}
+        run = plan(train.taxonomy, network, data, held_out, settings, **judged)
         if members is not None:
             members._lend(run, settings)
         bars = [ProgressBar()] if self.progress else []
-        listeners: list[Callback] = [*callbacks, *bars]
         trainer = Trainer(
             settings,
-            callbacks=listeners,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
+            callbacks=[*callbacks, *bars],
+            checkpoint=checkpoint,
             identity={
                 "settings": _plain(
                     {
                         **policy.to_dict(),
                         **settings.to_dict(),
-                        "threshold": threshold,
-                        "tune": tune,
+                        **judged,
                         "bias": asdict(bias),
                     }
                 ),
@@ -394,8 +441,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             self.history_ = trainer.run(network, run.phases, resume=resume)
         finally:
-            for listener in listeners:
-                listener.close()
+            for bar in bars:
+                bar.close()
         network.fold()
         self.network_, self.taxonomy_ = network, train.taxonomy
         self._note_width()

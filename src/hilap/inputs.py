@@ -64,15 +64,17 @@ def check_streamed(examples: Examples, policy: PolicySettings, settings: TrainSe
     """Require of documents that lie on disk that nothing will be made of all of them at once in memory."""
     if not isinstance(examples, StoredExamples):
         return
-    for name, value, needed in (
-        ("wide", settings.wide, False),
-        ("folds", settings.folds, 1),
-        ("sees", policy.sees, "document"),
+    scores = "it takes scores of all documents and labels in memory"
+    for name, value, needed, why in (
+        ("wide", settings.wide, False, scores),
+        ("folds", settings.folds, 1, scores),
+        ("sees", policy.sees, "document", scores),
+        ("refit", settings.refit, False, "training and validation documents are joined in memory"),
     ):
         if value != needed:
             raise SettingError(
-                f"{name} must be {needed!r} for documents that are over the memory limit, got {value!r}: it takes "
-                "scores of all documents and labels in memory; change it, or give more memory"
+                f"{name} must be {needed!r} for documents that are over the memory limit, got {value!r}: {why}; "
+                "change it, or give more memory"
             )
 
 

@@ -23,13 +23,14 @@ from hilap.kernel_part import KernelPart
 from hilap.metrics.report import Report
 from hilap.network import Network, seen_width
 from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
-from hilap.storage import Stored, save_folder
+from hilap.storage import Stored, anew, save_folder
 from hilap.taxonomy import Taxonomy
 from hilap.wide import Wide, columns
 
 KIND = "hilap"
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
 """What training may have written into the folder before there is a model."""
+BROKEN = (CHECKPOINT, anew(Path(CHECKPOINT)).name)  # what is left of a run that was broken off
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,9 @@ def save(folder: str | Path, parameters: Mapping[str, Any], trained: Trained) ->
             history=trained.history,
             validation=trained.validation,
             explain=_explained(trained),
+            refitted=trained.train.refit,
         ),
-        beside=(CHECKPOINT, LOG),
+        beside=(*BROKEN, LOG),
     )
 
 
@@ -263,4 +265,4 @@ def _index(value: Any, count: int) -> int:
     return value
 
 
-__all__ = ["CHECKPOINT", "KIND", "LOG", "Trained", "restored", "save"]
+__all__ = ["BROKEN", "CHECKPOINT", "KIND", "LOG", "Trained", "restored", "save"]

@@ -115,6 +115,8 @@ class TrainSettings(Settings):
     folds: int = 1  # cross-fitting: members of the flat model, each trained without one part (ours)
     repeats: int = 1  # how often documents are parted into folds, each time with members of their own
     pool_validation: bool = False  # members learn from validation documents too, which are judged by those that did not
+    # In the end, learn anew from training and validation documents, for as many epochs as were best (ours).
+    refit: bool = False
     wide: bool = False  # a linear TF-IDF part whose logits are added to the flat ones (ours)
     wide_loss: Literal["squared_hinge", "hinge", "structured"] = "squared_hinge"  # of its SVMs
     wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
@@ -159,6 +161,8 @@ class TrainSettings(Settings):
         require(self.folds > 1 or self.repeats == 1, "repeats", "1 unless folds is above 1", self.repeats)
         cross_fitted = self.folds > 1 or not self.pool_validation
         require(cross_fitted, "pool_validation", "false unless folds is above 1", self.pool_validation)
+        instead = "false where folds is above 1 (pool_validation learns from all documents there)"
+        require(self.folds == 1 or not self.refit, "refit", instead, self.refit)
         require(self.folds > 1 or not self.wide, "wide", "false unless folds is above 1", self.wide)
         good = isinstance(self.label_text, bool) or self.label_text in ("start", "tied")
         require(good, "label_text", "true, false, 'start' or 'tied'", self.label_text)
@@ -171,7 +175,7 @@ class TrainSettings(Settings):
         if self.wide_vectors is not None:
             _one_of("wide_vectors", self.wide_vectors, PRETRAINED)
             require(self.wide, "wide_vectors", "none unless wide is true", self.wide_vectors)
-        for name in ("biased_walks", "standardise_returns", "stay", "pool_validation", "wide"):
+        for name in ("biased_walks", "standardise_returns", "stay", "pool_validation", "refit", "wide"):
             _truth(name, getattr(self, name))
         self._check_rewards()
 

@@ -414,7 +414,9 @@ def test_force_replaces_a_model_and_a_broken_run(call, files, tmp_path):
     out = tmp_path / "m"
     out.mkdir()
     (out / "checkpoint.safetensors").write_bytes(b"x")
+    (out / "anew-checkpoint.safetensors").write_bytes(b"x")
     assert call(*train_words(files, out), "--force", "--no-progress").code == 0
+    assert not [*out.glob("*checkpoint*")]
     assert call(*train_words(files, out), "--force", "--no-progress", "--seed", "5").code == 0
     assert hilap.load(out).seed == 5
 
@@ -513,9 +515,11 @@ for k, share in enumerate((0.25, 0.5, 0.7, 0.9)):
 """
 
 
-def test_killed_at_any_moment_and_resumed_it_ends_at_the_same_weights(files, tmp_path):
+@pytest.mark.parametrize("refit", ["false", "true"])
+def test_killed_at_any_moment_and_resumed_it_ends_at_the_same_weights(files, tmp_path, refit):
     words = [word for word in train_words(files, tmp_path) if word not in ("--out", str(tmp_path))]
-    more = ["--no-progress", "--set", "supervised_epochs=6", "--set", "reinforced_epochs=6"]
+    more = ["--no-progress", *(f"--set={name}=6" for name in ("supervised_epochs", "reinforced_epochs"))]
+    more += ["--set", f"refit={refit}"]
     done = subprocess.run(
         [sys.executable, "-c", KILLER, tmp_path, *words, *more], capture_output=True, env=ENVIRONMENT, check=False
     )
@@ -528,7 +532,7 @@ def test_killed_at_any_moment_and_resumed_it_ends_at_the_same_weights(files, tmp
         out = tmp_path / f"broken{k}"
         assert (out / "weights.safetensors").read_bytes() == expected, k
         assert [(r["phase"], r["epoch"]) for r in map(json.loads, (out / "log.jsonl").open())] == log
-        assert {p.name for p in out.iterdir()} - {"checkpoint.safetensors"} == {
+        assert {p.name for p in out.iterdir()} - {"checkpoint.safetensors", "anew-checkpoint.safetensors"} == {
             p.name for p in (tmp_path / "whole").iterdir()
         }
 

@@ -57,12 +57,13 @@ def test_a_system_to_compare_with_has_no_walk_but_words_to_explain(name, data, e
     assert found == ["hilap predict FOLDER INPUT --out FILE", *explained, "hilap inspect FOLDER"]
 
 
-@pytest.mark.parametrize("name", ["c-hmcnn", "clus-hmc"])
+@pytest.mark.parametrize("name", ["c-hmcnn", "clus-hmc", "hilap"])
 @pytest.mark.parametrize("refit", [True, False])
 def test_it_says_whose_scores_those_are_after_a_refit(name, refit, tmp_path):
     X, y = documents()
-    options = {"epochs": 1} if name == "c-hmcnn" else {}
-    model = method(name)(TREE, refit=refit, **options).fit(X[10:], y[10:], valid=(X[:10], y[:10]))
+    options = {"c-hmcnn": {"epochs": 1}, "hilap": SMALL}.get(name, {})
+    kind = HiLAPClassifier if name == "hilap" else method(name)
+    model = kind(TREE, refit=refit, **options).fit(X[10:], y[10:], valid=(X[:10], y[:10]))
     model.save(tmp_path / "m")
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
     assert ("these are the scores of the one before" in card) == refit

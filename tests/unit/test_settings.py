@@ -84,6 +84,12 @@ BAD: list[tuple[type, dict, str]] = [
     ),
     (TrainSettings, {"repeats": 2}, "repeats must be 1 unless folds is above 1, got 2"),
     (TrainSettings, {"pool_validation": True}, "pool_validation must be false unless folds is above 1, got True"),
+    (
+        TrainSettings,
+        {"folds": 2, "refit": True},
+        "refit must be false where folds is above 1 (pool_validation learns from all documents there), got True",
+    ),
+    (TrainSettings, {"refit": 1}, "refit must be true or false, got 1"),
     (TrainSettings, {"wide": True}, "wide must be false unless folds is above 1, got True"),
     (TrainSettings, {"label_text": True}, "label_text must be false, 'start' or 'tied' unless wide is true, got True"),
     (TrainSettings, {"label_text": "begin"}, "label_text must be true, false, 'start' or 'tied', got 'begin'"),

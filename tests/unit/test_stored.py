@@ -611,6 +611,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(corpus, tmp_path, all_on_disk)
             "wide must be False for documents that are over the memory limit, got True",
         ),
         ({"folds": 2, "sees": "flat"}, "folds must be 1 for documents that are over the memory limit, got 2"),
+        ({"refit": True}, "refit must be False for documents that are over the memory limit, got True: training and"),
         ({"sees": "profile"}, "sees must be 'document' for documents that are over the memory limit, got 'profile'"),
     ],
 )

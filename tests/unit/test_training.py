@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable
 from io import StringIO
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -21,6 +21,7 @@ from rich.console import Console
 from torch import nn
 
 from hilap import HiLAPClassifier
+from hilap.card import phases
 from hilap.corpus import Examples
 from hilap.encoders import make
 from hilap.errors import HilapError, ModelError, SettingError
@@ -28,6 +29,7 @@ from hilap.network import Network, evaluating, flat_loss
 from hilap.settings import PRESETS, PolicySettings, TrainSettings
 from hilap.taxonomy import Taxonomy
 from hilap.training import Phase, Trainer, TrainingData
+from hilap.training import phases as training_phases
 from hilap.training.callbacks import Callback, EpochLines, JsonLog, ProgressBar, TensorBoard
 from hilap.training.phases import ROUGH_RESIDUAL, Run, best_threshold, plan, score_sets
 
@@ -422,6 +424,7 @@ VARIANTS = {
         "biased_walks": True,
         "reward": {"example_f1": 1.0, "micro_f1": 1.0, "macro_f1": 1.0},
     },
+    "refitted": {"supervised_epochs": 2, "reinforced_epochs": 2, "refit": True, "tune": "mean"},
 }
 
 
@@ -467,6 +470,120 @@ def test_broken_anywhere_and_resumed_it_ends_at_the_same_weights(variant, tmp_pa
         assert all(torch.equal(ours[name], theirs[name]) for name in theirs), k
         assert again.decode_ == whole.decode_
         assert [drop(record) for record in again.history_] == [drop(record) for record in whole.history_]
+
+
+REFITS = {
+    "flat": {"variant": "flat", "flat_epochs": 8, "tune": "mean"},
+    "supervised": {"variant": "sl", "supervised_epochs": 6, "tune": "mean", "schedule": "linear"},
+    "walks": {"supervised_epochs": 3, "reinforced_epochs": 4, "tune": "mean", "patience": 1},
+    "rewards of all documents": {
+        "supervised_epochs": 1,
+        "imitation_epochs": 2,
+        "reinforced_epochs": 3,
+        "biased_walks": True,
+        "tune": "mean",
+        "reward": {"example_f1": 1.0, "macro_f1": 1.0},
+    },
+}
+
+
+@pytest.mark.parametrize("settings", REFITS.values(), ids=REFITS)
+def test_refit_learns_from_all_documents_for_as_many_epochs_as_were_best(settings, monkeypatch):
+    train, valid = examples(0, 60), examples(1, 40)
+    settings = {**SMALL, "learning_rate": 0.1, **settings}
+    plain = HiLAPClassifier(TREE, **settings).fit(train, valid=valid)
+    anew = HiLAPClassifier(TREE, **settings, refit=True).fit(train, valid=valid)
+    assert anew.decode_ == plain.decode_
+    assert anew.validation_.to_json(per_label=True) == plain.validation_.to_json(per_label=True)
+    assert [drop(record) for record in anew.history_] == [drop(record) for record in plain.history_]
+    assert (plain.n_documents_, anew.n_documents_) == (60, 100)
+    assert anew.train_settings_.to_dict() == {**plain.train_settings_.to_dict(), "refit": True}
+
+    kept = {phase["name"]: phase["best_epoch"] for phase in phases(plain.history_)}
+    rising = count()  # by hand: every epoch is better than the one before, so the last is kept
+    scored = training_phases.score_sets
+    monkeypatch.setattr(training_phases, "score_sets", lambda *given: {**scored(*given), "select": next(rising)})
+    horizon = plain.train_settings_.schedule == "constant"  # else fewer epochs are another schedule
+    decode = {name: value for name, value in vars(plain.decode_).items() if name in DECIDED and value != 0}
+    if plain.train_settings_.variant == "hilap":
+        decode.pop("threshold")
+    by_hand = HiLAPClassifier(
+        TREE,
+        **{
+            **settings,
+            **({f"{name}_epochs": epoch for name, epoch in kept.items()} if horizon else {}),
+            **decode,
+            "tune": None,
+            "patience": None,
+            "max_steps": plain.max_steps_,
+        },
+    )
+    if not horizon:
+        monkeypatch.setattr(Phase, "length", property(lambda phase: kept[phase.name]))
+    by_hand.fit(Examples.join([train, valid]), valid=valid)
+    for name, value in by_hand.network_.state_dict().items():
+        assert torch.equal(value, anew.network_.state_dict()[name]), name
+    assert any(0 < epoch < settings.get(f"{name}_epochs", 0) for name, epoch in kept.items()), kept
+
+
+DECIDED = ("threshold", "stop_bias", "prior_bias", "level_bias", "count_bias")
+
+
+def test_what_rewards_did_not_better_is_not_reinforced_anew():
+    settings = {**SMALL, "supervised_epochs": 2, "reinforced_epochs": 2, "reinforced_learning_rate": 0.0}
+    watcher = Watcher()
+    HiLAPClassifier(TREE, **settings, refit=True).fit(examples(), valid=examples(1), callbacks=[watcher])
+    begun = {name: epochs for kind, name, epochs, *_ in (heard for heard in watcher.heard if heard[0] == "phase")}
+    assert begun["reinforced"] == 2
+    assert begun["reinforced anew"] == 0
+    assert watcher.heard.count(("close",)) == 1  # after all of it
+
+
+def test_the_log_of_a_refit_that_was_broken_has_every_epoch_once(tmp_path):
+    settings = {**SMALL, **VARIANTS["refitted"]}
+
+    def fit(resume: bool, *more: Callback) -> None:
+        log = JsonLog(tmp_path / "log.jsonl")
+        place = tmp_path / "c.safetensors"
+        made = HiLAPClassifier(TREE, **settings)
+        made.fit(examples(), valid=examples(1), checkpoint=place, resume=resume, callbacks=[log, *more])
+
+    with pytest.raises(Broken):
+        fit(False, LatePlug())
+    fit(True)
+    records = [json.loads(line) for line in (tmp_path / "log.jsonl").open()]
+    told = [(record["phase"], record["epoch"]) for record in records]
+    assert told[:5] == [("supervised", 1), ("supervised", 2), *(("reinforced", epoch) for epoch in range(3))]
+    assert {phase for phase, _ in told[5:]} <= {"supervised anew", "reinforced anew"}
+    assert told[5] == ("supervised anew", 1)
+    assert len({*told}) == len(told)
+    assert not any("select" in record for record in records[5:])  # nothing judges them
+
+
+class LatePlug(Callback):
+    """Breaks a run when the first epoch of learning anew has ended."""
+
+    def on_epoch(self, record: dict) -> None:
+        if record["phase"].endswith("anew"):
+            raise Broken
+
+
+def test_a_refit_refuses_the_second_checkpoint_of_another_run_before_it_learns(tmp_path):
+    place, watcher = tmp_path / "c.safetensors", Watcher()
+    (tmp_path / "anew-c.safetensors").write_bytes(b"x")
+    made = HiLAPClassifier(TREE, **SMALL, **VARIANTS["refitted"])
+    with pytest.raises(ModelError, match=r"anew-c\.safetensors: there is a checkpoint already"):
+        made.fit(examples(), valid=examples(1), checkpoint=place, callbacks=[watcher])
+    assert watcher.heard == [("close",)]
+
+
+def test_a_refit_takes_no_members_and_no_residual_policy():
+    first = HiLAPClassifier(TREE, **SMALL, variant="flat", flat_epochs=1).fit(examples(), valid=examples(1))
+    made = HiLAPClassifier(TREE, **SMALL, variant="flat", flat_epochs=1, refit=True)
+    with pytest.raises(SettingError, match="refit trains flat models anew, and members spare that; give one of them"):
+        made.fit(examples(), valid=examples(1), members=first)
+    with pytest.raises(SettingError, match="refit must be false where residual is true: such a policy starts at a"):
+        HiLAPClassifier(TREE, residual=True, refit=True).check()
 
 
 def drop(record: dict) -> dict:

@@ -107,7 +107,7 @@ def train(
     """Learn from a corpus and write a model. Ctrl-C is safe: --resume goes on after the last finished epoch."""
     from hilap.corpus import read
     from hilap.corpus.stored import clear
-    from hilap.saving import CHECKPOINT
+    from hilap.saving import BROKEN, CHECKPOINT
 
     if resume and force:
         raise SettingError("--resume goes on and --force starts anew; take one")
@@ -150,7 +150,8 @@ def train(
     except KeyboardInterrupt:
         _say_how_to_resume(out)
         raise typer.Exit(INTERRUPTED) from None
-    (out / CHECKPOINT).unlink(missing_ok=True)
+    for name in reversed(BROKEN):
+        (out / name).unlink(missing_ok=True)
     if room is not None and work is None:
         clear(room)
     _print_result(out, classifier, json)
@@ -204,7 +205,7 @@ def _board(out: Path, folder: Path | None, method: str) -> list[Callback]:
 
 def _make_room(out: Path, *, resume: bool, force: bool) -> None:
     """See that the model can be written there when it is trained, and clear away what a killed run has left."""
-    from hilap.saving import CHECKPOINT, LOG
+    from hilap.saving import BROKEN, CHECKPOINT, LOG
     from hilap.storage import put_back
     from hilap.storage.folder import SETTINGS
 
@@ -216,13 +217,14 @@ def _make_room(out: Path, *, resume: bool, force: bool) -> None:
             shutil.rmtree(draft, ignore_errors=True)
     if not out.exists():
         return
-    for name in (CHECKPOINT, LOG):
+    for name in (*BROKEN, LOG):
         for draft in out.glob(f".{name}.*.part"):
             draft.unlink()
     present = {path.name for path in out.iterdir()}
     is_model, broken = SETTINGS in present, CHECKPOINT in present
-    if not is_model and present - {CHECKPOINT, LOG}:
-        stranger = sorted(present - {CHECKPOINT, LOG})[0]
+    strangers = present - {*BROKEN, LOG}
+    if not is_model and strangers:
+        stranger = sorted(strangers)[0]
         raise ModelError(f"{out}: this folder is no hilap model (it holds {stranger!r}); give a new folder with --out")
     if broken and not resume and not force:
         raise ModelError(
@@ -231,7 +233,8 @@ def _make_room(out: Path, *, resume: bool, force: bool) -> None:
     if is_model and not broken and not force:
         raise ModelError(f"{out}: there is a trained model already; replace it with --force, or give another --out")
     if broken and force:
-        (out / CHECKPOINT).unlink()
+        for name in BROKEN:
+            (out / name).unlink(missing_ok=True)
 
 
 def _make_folder(out: Path) -> None:

@@ -1,10 +1,11 @@
 """A model as a folder of JSON and safetensors, a checkpoint as one file. No pickle: nothing in them is executed."""
 
-from hilap.storage.checkpoint import check_checkpoint, read_checkpoint, write_checkpoint
+from hilap.storage.checkpoint import anew, check_checkpoint, read_checkpoint, write_checkpoint
 from hilap.storage.folder import Stored, load_folder, put_back, save_folder
 
 __all__ = [
     "Stored",
+    "anew",
     "check_checkpoint",
     "load_folder",
     "put_back",

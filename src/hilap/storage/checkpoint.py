@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+def anew(path: Path) -> Path:
+    """The checkpoint of a run that learns anew when that of this one has ended.
+
+    Examples
+    --------
+    >>> anew(Path("model/checkpoint.safetensors")).as_posix()
+    'model/anew-checkpoint.safetensors'
+    """
+    return path.with_name(f"anew-{path.name}")
+
+
 def check_checkpoint(path: Path | None, *, resume: bool) -> None:
     """Require of a run that it names the checkpoint it goes on from, and overwrites none of another run."""
     if resume and path is None:

@@ -8,8 +8,8 @@ reinforced  HiLAP (Sections 2.2 and 3.2): O_RL + alpha O_SL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from hilap.training.trainer import Phase
 from hilap.wide import BothRows, cross_fit
 
 PREDICT_BATCH = 256
+REINFORCED = "reinforced"
 MOST_TUNED = 20_000  # documents that a stop bias is tuned on
 THRESHOLDS = tuple(n / 100 for n in (*range(2, 50, 2), *range(50, 95, 10)))
 """Where the threshold of a flat model, or of HiLAP-SL, is looked for."""
@@ -201,6 +202,7 @@ def plan(
     threshold: float | None = None,
     tune: str | None = None,
     bias: StopBias | None = None,
+    kept: Mapping[str, int] | None = None,
 ) -> Run:
     """The phases that the settings ask for, and what they share.
 
@@ -215,6 +217,8 @@ def plan(
         The metric that the stop bias will be tuned for, so that epochs are judged by that too; None leaves it alone.
     bias
         The stop bias that walks will have where it is not tuned, so that epochs are judged by it; None: none.
+    kept
+        Phase -> the epoch that was best: everything is learned anew, up to there, and nothing chosen. None: not so.
     """
     rng = np.random.default_rng([settings.seed, 17])
     pool = len(train) + (len(valid) if settings.pool_validation else 0)
@@ -236,6 +240,8 @@ def plan(
     if settings.variant == "hilap" and (settings.reinforced_epochs or not settings.imitation_epochs):
         phases.append(_reinforced(run))
     run.phases = [phase for phase in phases if phase.parameters]
+    if kept is not None:
+        run.phases = [_anew(run, phase, kept[phase.name]) for phase in run.phases]
     return run
 
 
@@ -366,7 +372,7 @@ def _reinforced(run: Run) -> Phase:
     fresh = not settings.imitation_epochs
     rate = settings.reinforced_learning_rate
     return Phase(
-        name="reinforced",
+        name=REINFORCED,
         epochs=settings.reinforced_epochs,
         learning_rate=settings.learning_rate if rate is None else rate,
         parameters=_learning(run),
@@ -378,6 +384,18 @@ def _reinforced(run: Run) -> Phase:
         setup=lambda: _prepare_policy(run),
         keep_start=True,
     )
+
+
+def _anew(run: Run, phase: Phase, last: int) -> Phase:
+    """The same phase up to an epoch that was chosen before: no documents are left to judge by."""
+
+    def look() -> dict[str, float]:
+        """Rewards that look at how walks stand see it after every epoch, as they did before."""
+        _judge_walk(run)
+        return {}
+
+    looks = phase.name == REINFORCED and any(name in run.settings.rewards for name in OF_ALL)
+    return replace(phase, name=f"{phase.name} anew", last=last, validate=look if looks else None, keep_start=False)
 
 
 def _mixed_in(run: Run, documents: Any, seen: Seen, gold: Tensor) -> Tensor:

@@ -48,6 +48,13 @@ class Phase:
     """Whether the weights at the start may turn out to be the best."""
     shares: Mapping[nn.Parameter, float] = field(default_factory=dict)
     """Parameters that learn with a share of the learning rate only, such as a pretrained encoder's."""
+    last: int | None = None
+    """The epoch it ends after, of those that the schedule of the learning rate is for; None: after all of them."""
+
+    @property
+    def length(self) -> int:
+        """How many epochs are run, unless patience ends it."""
+        return self.epochs if self.last is None else min(self.last, self.epochs)
 
     def groups(self) -> list[dict[str, Any]]:
         """The parameters by the share of the learning rate they learn with, for an optimizer."""
@@ -125,7 +132,7 @@ class Trainer:
             phase.begin(torch.Generator().manual_seed(self._seed(progress.phase, -1)))
         phase.setup()
         for callback in self.callbacks:
-            callback.on_phase(phase.name, phase.epochs, len(phase.rows), progress.epochs_done)
+            callback.on_phase(phase.name, phase.length, len(phase.rows), progress.epochs_done)
         if progress.epochs_done == 0:
             best = _copy(network)
             if phase.keep_start and phase.validate is not None:
@@ -137,7 +144,7 @@ class Trainer:
         optimizer = Adam(phase.groups(), lr=phase.learning_rate, weight_decay=self.settings.weight_decay)
         if moments is not None:
             _load_optimizer(optimizer, moments)
-        while progress.epochs_done < phase.epochs and not self._patience_is_out(progress):
+        while progress.epochs_done < phase.length and not self._patience_is_out(progress):
             record = self._epoch(phase, progress, optimizer)
             scores = {} if phase.validate is None else phase.validate()
             progress.epochs_done += 1
