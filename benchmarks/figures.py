@@ -43,8 +43,9 @@ TOLD = (  # of these in words alone: eight bars a group cannot be told apart
 BARRED = tuple(pair for pair in GAINS if pair not in TOLD)
 GROUPS = {  # how labels are grouped -> what stands below the groups
     "level": "level, and how many labels it has",
-    "popularity": "labels by training documents, most first, and how many",
+    "popularity": "labels by documents (training, validation), and how many",
 }
+LEAST_LABELS = 10  # of the lowest levels: a mean over fewer says little
 LEARNING = ("hilap", "hilap-paper", "bowcnn-hilap", "flat", "c-hmcnn")
 SCORED = ("hilap", "hilap-paper", "flat", "svm", "c-hmcnn")
 Pages = dict[str, list[Runs]]
@@ -148,8 +149,8 @@ def gain(mine: Groups, other: Groups) -> list[Bar]:
 def by_group(runs: Runs) -> dict[str, Groups] | None:
     """By level and by popularity: Macro-F1 over the labels of each group.
 
-    Groups without a label that Macro-F1 covers are left out; popularity has three equal groups, the most frequent
-    labels in the training documents first.
+    Groups without a label that Macro-F1 covers are left out. Popularity has three equal groups, the most frequent
+    labels in the documents of the training and validation splits first.
     """
     counts = of_seeds(runs, "labels")
     if counts is None:
@@ -157,9 +158,20 @@ def by_group(runs: Runs) -> dict[str, Groups] | None:
     level = counts["level"][0]
     thirds = np.array_split(np.argsort(-counts["training"][0], kind="stable"), 3)
     return {
-        "level": _grouped({f"L{one:.0f}": np.flatnonzero(level == one) for one in np.unique(level)}, counts["f1"]),
+        "level": _grouped(levels_of(level), counts["f1"]),
         "popularity": _grouped({f"P{i}": third for i, third in enumerate(thirds, 1) if len(third)}, counts["f1"]),
     }
+
+
+def levels_of(level: Floats, least: int = LEAST_LABELS) -> dict[str, NDArray[np.intp]]:
+    """Name of a group -> its labels: a group for each level, but the lowest in one that has so many labels at least."""
+    depths = np.unique(level)
+    if not len(depths):
+        return {}
+    low = max((depth for depth in depths if (level >= depth).sum() >= least), default=depths[0])
+    groups = {f"L{depth:.0f}": np.flatnonzero(level == depth) for depth in depths if depth < low}
+    several = "+" if depths[-1] > low else ""
+    return groups | {f"L{low:.0f}{several}": np.flatnonzero(level >= low)}
 
 
 def _grouped(members: Mapping[str, NDArray[np.intp]], f1: Floats) -> Groups:

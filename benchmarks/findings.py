@@ -7,9 +7,9 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from cells import F1, HEADINGS, NONE, markdown_table, mean_of
+from cells import F1, HEADINGS, NONE, markdown_table, mean_of, wrapped
 from certainty import p_value, sign_of
-from figures import GAINS, GROUPS, SCORED, gains_of, pooled_bins, title_of_scores
+from figures import GAINS, GROUPS, LEAST_LABELS, SCORED, gains_of, pooled_bins, title_of_scores
 from records import ABLATION, SETS, Runs, is_hilap
 
 STEPS = {  # what is added -> with it, without it
@@ -19,11 +19,12 @@ STEPS = {  # what is added -> with it, without it
     "the flat loss in HiLAP-SL": ("hilap-sl", "hilap-sl-noflat"),
 }
 FIGURE_4 = "## Gains by level and by popularity (the paper's Figure 4)"
-FIGURE_4_WORDS = """\
+FIGURE_4_WORDS = wrapped(f"""\
 What a system has more in Macro-F1 than another, in points, by groups of labels on all sets that have both: L1 is the
-top level, P1 the third of the labels with the most training documents. *Least* and *most* are the groups where it gains
-least and most. The paper finds the largest gains at the bottom level and for the least frequent labels: *most in the
-last group* counts the sets where that is so."""
+top level, P1 the third of the labels with the most documents in the training and validation splits. The lowest levels
+are taken together until they have {LEAST_LABELS} labels (*L5+*). *Least* and *most* are the groups where it gains
+least and most, with how many labels they have. The paper finds the largest gains at the bottom level and for the least
+frequent labels: *most in the last group* counts the sets where that is so.""")
 RELIABILITY = "## Whether probabilities come true"
 LEAST_PAIRS = 100  # of a bin: fewer move by chance
 RELIABILITY_WORDS = f"""\
@@ -120,7 +121,7 @@ def groups_section(pages: Mapping[str, Sequence[Runs]]) -> list[str]:
 def group_cells(found: Mapping[str, tuple[list[str], list[Any]]]) -> list[str]:
     """One pair by level or by popularity, on all sets: its lowest and its highest bar, and how often it is where."""
     heights = {
-        f"{group.partition(chr(10))[0]}, {SETS.get(name, name)}": bar.height
+        f"{_group_words(group)}, {SETS.get(name, name)}": bar.height
         for name, one in found.items()
         for group, bar in zip(*one, strict=True)
     }
@@ -130,6 +131,12 @@ def group_cells(found: Mapping[str, tuple[list[str], list[Any]]]) -> list[str]:
     ends = [f"{heights[place]:+.2f} ({place})" for place in places]
     lost = sum(height < 0 for height in heights.values())
     return [*ends, f"{lost} of {len(heights)} groups", f"{last} of {len(found)} sets"]
+
+
+def _group_words(group: str) -> str:
+    """A group of labels as it stands below its bars, in words: its name, and how many labels it has."""
+    name, size = group.split("\n")
+    return f"{name}, {size} label{'' if size == '1' else 's'}"
 
 
 def reliability_section(pages: Mapping[str, Sequence[Runs]]) -> list[str]:

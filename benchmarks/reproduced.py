@@ -15,7 +15,7 @@ its policy adds to what they say. This is how the method does that the paper des
 its losses, and a stop without a bias (`hilap-paper`; where that was not run, the paper's policy on bow-CNN, whose stop
 has a tuned one, `bowcnn-paper`). *Printed* is what the paper has for its HiLAP on the same data. *Rank* is its place
 among the settings of other systems that we ran on the set, by each score; most of these have a threshold chosen on
-validation documents, which the paper's opponents do not have."""
+validation documents, which the paper's flat opponents do not have."""
 CHOICE = """\
 Why Macro-F1 is so far below the print on FunCat and GO is not settled. One cause is how long HiLAP-SL is trained before
 rewards teach: epochs are chosen here by example F1, the reward, which wants little of it. With four times as much
@@ -70,7 +70,7 @@ def reading_of(
             against = ", ".join(f"{heading} {gap:+.2f}" for heading, gap in gaps)
             told.append(f"against the print on {SETS.get(name, name)} {against}")
     ranked = [ranks_of(one, pages[name]) for name, one in found.items()]
-    upper = [place - 1 < (others + 1) / 2 for places, others in ranked if others for place in places]
+    upper = [2 * place <= others + 1 for places, others in ranked if others for place in places]
     if upper:
         told.append(f"in the upper half of the rows in {sum(upper)} of {len(upper)} comparisons")
     return f"Reading: {'; '.join(told)}." if told else "Reading: nothing to compare with yet."

@@ -42,7 +42,9 @@ has the system (a network at 0.5, the paper's policy), and as we would (a tuned 
 same encoder). The last row is `hilap` itself, which stands on SVMs and not on an encoder; systems later than the paper
 are in the tables of the sets above. A dash: not run yet, or not in the paper. Bold: the best of ours in this table."""
 PLAYED = """\
-{sets} {are} under licence and not at hand: {roles} played by {players}, so {figures} down a column and not across."""
+{sets} {are} under licence and not at hand: {roles} played by {players}, so {figures} down a column and not across.
+Where a role is played, the paper's encoders have their light presets, and TextCNN and HAN read 128 words
+([details](details.md), points 8 and 34)."""
 GENE_WORDS = """\
 The systems of the paper's Table 5, in its order, on the same data. A row of the paper can have several of ours: first
 as it has the system, where we know how it read labels off it (of CSSA and CLUS-HMC we do not: ours have a tuned

@@ -22,25 +22,26 @@ OUR_AREA = ("hilap", "au_prc_pooled")  # ours, and the curve taken
 LEAST_PAIRS = 3  # of base model and set: a mean over fewer says little
 GAINS_WORDS = f"""\
 Means over pairs of a base model and a set that both frameworks were run on; of fewer than {LEAST_PAIRS} pairs there is
-none."""
+none. *Best*: in how many cells of set, base model and score. Only cells count in which HiLAP and all that it is held
+against were run, as far as the base model is combined with them at all; as good is not best."""
 Found = dict[str, Runs]  # framework -> its runs
 
 BASE_MODELS, AREAS = "## Base models (the paper's Figure 3)", "## Areas beside those published"
 BASE_WORDS = """\
 The same base model under each framework, as in the paper's Figure 3. *Flat*: one network, one sigmoid a label, at 0.5
-as in the paper and with one threshold for all labels chosen on validation documents (*tuned*). *HMCN* is HMCN-F in the
-paper's better order, tuned, its static features replaced by the base model. HiLAP-SL has the paper's policy. *HiLAP* is
-the recommended preset: a policy on three cross-fitted networks of this base model, whose average is the row *flat,
-HiLAP's nets*; so what the networks' number does and what the walk does, with its biases for labels, can be told apart.
-*HiLAP, the paper's policy* is trained on one network, word for word as in the paper. What they choose on validation
-documents (threshold, stop bias, epoch) is chosen for the same mean of the three scores. HiLAP's networks, also as
-*flat, HiLAP's nets*, learn from the validation documents too, each scored by the networks that have not seen it; the
-other rows learn from the training documents alone. On arXiv, trove and MEDLINE the encoders are the light presets, for
-every framework alike; TextCNN and HAN start from GloVe's vectors (6B, 50 numbers a word) and read 128 words, and HAN,
-which hardly learns at the usual rates, learns at 0.01. *Linear SVMs* are no encoder but what the recommended preset
-stands on: its HiLAP is `hilap`, and *flat, HiLAP's nets* are its SVMs, on arXiv and MEDLINE condensed, on MEDLINE one
-structured SVM for all labels. Bold: the best for this base model; † and ‡ are against
-the runner-up of this base model."""
+as in the paper and with one threshold for all labels chosen on validation documents (*tuned*): one network read in two
+ways, its epoch the best with the tuned threshold. *HMCN* is HMCN-F in the paper's better order, tuned, its static
+features replaced by the base model. HiLAP-SL has the paper's policy. *HiLAP* is the recommended preset: a policy on
+three cross-fitted networks of this base model, whose average is the row *flat, HiLAP's nets*; so what the networks'
+number does and what the walk does, with its biases for labels, can be told apart. *HiLAP, the paper's policy* is
+trained on one network, word for word as in the paper. What they choose on validation documents (threshold, stop bias,
+epoch) is chosen for the same mean of the three scores. HiLAP's networks, also as *flat, HiLAP's nets*, learn from the
+validation documents too, each scored by the networks that have not seen it; the other rows learn from the training
+documents alone. On arXiv, trove and MEDLINE the encoders are the light presets, for every framework alike; TextCNN and
+HAN start from GloVe's vectors (6B, 50 numbers a word) and read 128 words, and HAN, which hardly learns at the usual
+rates, learns at 0.01. *Linear SVMs* are no encoder but what the recommended preset stands on: its HiLAP is `hilap`, and
+*flat, HiLAP's nets* are its SVMs, on arXiv and MEDLINE condensed, on MEDLINE one structured SVM for all labels. Bold:
+the best for this base model; † and ‡ are against the runner-up of this base model."""
 
 HMCN_WORDS = """\
 The paper adds local and global outputs before the sigmoid (*sum first*), the authors of HMCN after it (*sigmoids
@@ -124,12 +125,12 @@ def base_table(bases: Mapping[str, Found]) -> str:
 
 def gains_part(found: Mapping[str, Mapping[str, Found]], paper: Mapping[str, Any]) -> list[str]:
     """HiLAP's mean relative gain in Macro-F1, and in how many cells it is best: ours, and as the paper says it."""
-    every = [(base, mine) for bases in found.values() for base, mine in bases.items()]
+    every = _places(found)
     rows = []
     for title, chosen in (("TextCNN, HAN, bow-CNN", PAPERS_OWN), ("all base models above", tuple(BASES))):
-        mine = [one for base, one in every if base in chosen]
+        mine = {place: one for place, one in every.items() if place[1] in chosen}
         for ours, words in (("hilap", ""), ("paper", ", the paper's policy")):
-            shares = [gains_of(mine, rival, ours) for rival in ("flat-half", "flat", "flat-members")]
+            shares = [gains_of(list(mine.values()), rival, ours) for rival in ("flat-half", "flat", "flat-members")]
             rivals = ("flat-half", "hmcn", "sl"), ("flat-half", "flat", "flat-members", "hmcn", "sl")
             if max(map(len, shares)) >= LEAST_PAIRS:
                 best = [best_cells(mine, which, ours) for which in rivals]
@@ -160,14 +161,23 @@ def gain(shares: Sequence[float]) -> str:
     return f"{fmean(shares):+.1f}% ({len(shares)} pairs)" if len(shares) >= LEAST_PAIRS else NONE
 
 
-def best_cells(bases: Sequence[Found], rivals: Sequence[str], ours: str) -> str:
-    """In how many cells (set, base model, metric) HiLAP is best; only cells with HiLAP and a rival count."""
+def _places(found: Mapping[str, Mapping[str, Found]]) -> dict[tuple[str, str], Found]:
+    """Set and base model -> what was run there."""
+    return {(name, base): mine for name, bases in found.items() for base, mine in bases.items()}
+
+
+def best_cells(places: Mapping[tuple[str, str], Found], rivals: Sequence[str], ours: str) -> str:
+    """In how many cells (set, base model, score) HiLAP is best.
+
+    Only cells count that have HiLAP and all of these rivals, as far as the base model is combined with them at all.
+    """
     best = cells = 0
-    for mine in bases:
+    for (_, base), mine in places.items():
+        wanted = [rival for rival in rivals if rival in BASES[base]]
         for key in F1:
             reached = mean_of(mine.get(ours), key)
-            others = [mean for mean in (mean_of(mine.get(rival), key) for rival in rivals) if mean is not None]
-            if reached is not None and others:
+            others = [mean for mean in (mean_of(mine.get(rival), key) for rival in wanted) if mean is not None]
+            if reached is not None and wanted and len(others) == len(wanted):
                 cells += 1
                 best += round(reached, 2) > round(max(others), 2)  # as good is not best
     return f"{best} of {cells}" if cells else NONE
@@ -175,16 +185,17 @@ def best_cells(bases: Sequence[Found], rivals: Sequence[str], ours: str) -> str:
 
 def base_words(found: Mapping[str, Mapping[str, Found]]) -> list[str]:
     """In how many cells (set, base model, score) HiLAP is above each framework: the preset, and the paper's policy."""
-    every = [mine for bases in found.values() for mine in bases.values()]
+    every = _places(found)
     told = []
     for ours, name in (("hilap", "HiLAP, the recommended preset,"), ("paper", "The paper's policy")):
         rivals = [one for one in FRAMEWORKS if one not in ("hilap", "paper")]
         pairs = {rival: best_cells(every, (rival,), ours) for rival in rivals}
-        cells = [f"{FRAMEWORKS[rival]}: {told}" for rival, told in pairs.items() if " of " in told]
+        cells = {rival: counted for rival, counted in pairs.items() if counted != NONE}
         if cells:
-            told.append(
-                f"{name} is above {'; '.join(cells)}. It is above all of them in {best_cells(every, rivals, ours)}."
-            )
+            each = "; ".join(f"{FRAMEWORKS[rival]}: {counted}" for rival, counted in cells.items())
+            whole = best_cells(every, list(cells), ours)
+            last = "No cell has all of them." if whole == NONE else f"It is above all of them in {whole}."
+            told.append(f"{name} is above {each}. {last}")
         elif ours == "paper":
             told.append("The paper's policy was not run on a base model that another framework has.")
     return [f"Reading, in cells of set, base model and score: {' '.join(told)}"] if told else []

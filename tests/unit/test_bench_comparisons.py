@@ -259,6 +259,14 @@ def test_every_table_marks_its_best_against_its_own_runner_up(heading, name, met
 # --- base models -----------------------------------------------------------------------------------------------------
 
 
+NETS = ("textcnn", "han", "bowcnn")  # the paper's own base models
+
+
+def of_nets(framework, value):
+    """The same Macro-F1 of each of them under a framework, for `base_results`."""
+    return {f"{base}-{framework}": value for base in NETS}
+
+
 def base_results(folder, values, name="trove"):
     """Results of base models: method -> Macro-F1, the other scores alike."""
     for method, value in values.items():
@@ -270,16 +278,23 @@ def test_gains_on_base_models_are_relative_and_averaged(tmp_path):
     base_results(tmp_path, {"textcnn-flat-half": 0.20, "textcnn-flat": 0.25, "textcnn-sl": 0.26, "textcnn-hilap": 0.30})
     base_results(tmp_path, {"bowcnn-flat-half": 0.40, "bowcnn-flat": 0.50, "bowcnn-sl": 0.45, "bowcnn-hilap": 0.44})
     base_results(tmp_path, {"han-flat-half": 0.40, "han-flat": 0.50, "han-sl": 0.45, "han-hilap": 0.40})
+    base_results(tmp_path, of_nets("hmcn", 0.1))
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
     assert row["Macro-F1 over flat at 0.5"] == "+20.0% (3 pairs)"  # +50%, +10% and nothing
     assert row["over flat, tuned"] == "-4.0% (3 pairs)"  # +20%, -12% and -20%
     assert row["over HiLAP's nets, tuned"] == "–"
     assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "3 of 9"
-    assert row["best, all tuned flat ones too"] == "3 of 9"
+    assert row["best, all tuned flat ones too"] == "–"  # HiLAP's nets are not there
     base_results(tmp_path, {"textcnn-flat-members": 0.31})
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
     assert row["over HiLAP's nets, tuned"] == "–"  # one pair is no mean
-    assert (row["best of flat at 0.5, HMCN, SL, HiLAP"], row["best, all tuned flat ones too"]) == ("3 of 9", "0 of 9")
+    assert (row["best of flat at 0.5, HMCN, SL, HiLAP"], row["best, all tuned flat ones too"]) == ("3 of 9", "0 of 3")
+    for textcnn, nets, best in ((0.31, "-1.1%", "0 of 9"), (0.24, "+8.3%", "3 of 9")):  # -3% or +25%, and 0 twice
+        base_results(tmp_path, {"textcnn-flat-members": textcnn, "bowcnn-flat-members": 0.44, "han-flat-members": 0.4})
+        row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
+        assert row["over HiLAP's nets, tuned"] == f"{nets} (3 pairs)"
+        assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "3 of 9"
+        assert row["best, all tuned flat ones too"] == best
 
 
 def test_a_gain_of_fewer_than_three_pairs_is_not_shown(tmp_path):
@@ -292,8 +307,7 @@ def test_a_gain_of_fewer_than_three_pairs_is_not_shown(tmp_path):
     assert rows == [["| all base models above", "+133.3% (3 pairs)"], ["| *paper: RCV1, NYT, Yelp*", "+33.4%"]]
 
 
-THREE = {f"{base}-flat-half": 0.2 for base in ("textcnn", "han", "bowcnn")}
-THREE |= {f"{base}-hilap": 0.3 for base in ("textcnn", "han", "bowcnn")}
+THREE = of_nets("flat-half", 0.2) | of_nets("hmcn", 0.1) | of_nets("sl", 0.1) | of_nets("hilap", 0.3)
 
 
 def test_the_papers_claim_stands_below_ours(tmp_path):
@@ -333,9 +347,39 @@ def test_without_base_models_there_is_no_section_of_them(tmp_path):
 
 
 def test_as_good_as_another_framework_is_not_best(tmp_path):
-    base_results(tmp_path, THREE | {f"{base}-hmcn": 0.3 for base in ("textcnn", "han", "bowcnn")})
+    base_results(tmp_path, THREE | of_nets("hmcn", 0.3))
     row = cells_of(table.page(tmp_path), "What HiLAP gains on the same base model", "TextCNN, HAN, bow-CNN")
     assert row["best of flat at 0.5, HMCN, SL, HiLAP"] == "0 of 9"
+
+
+def best_of_four(folder, row="all base models above"):
+    cells = cells_of(table.page(folder), "What HiLAP gains on the same base model", row)
+    return cells["best of flat at 0.5, HMCN, SL, HiLAP"]
+
+
+@pytest.mark.parametrize("rival", ["flat-half", "hmcn", "sl"])
+def test_a_cell_that_lacks_a_rival_does_not_count(rival, tmp_path):
+    base_results(tmp_path, THREE)
+    base_results(tmp_path, THREE, name="arxiv")
+    assert best_of_four(tmp_path) == "18 of 18"
+    (tmp_path / "arxiv" / f"han-{rival}" / "0.json").unlink()
+    assert best_of_four(tmp_path) == "15 of 15"
+
+
+def test_a_score_that_a_rival_lacks_is_a_cell_less(tmp_path):
+    base_results(tmp_path, THREE)
+    write_result(tmp_path, "trove", "han-sl", 0, test=three(0.1, None, 0.4))
+    assert best_of_four(tmp_path) == "7 of 8"
+
+
+def test_a_base_model_counts_without_the_frameworks_that_it_is_never_combined_with(tmp_path):
+    base_results(tmp_path, THREE | {"minilm-flat-half": 0.2, "minilm-hilap": 0.3})
+    assert best_of_four(tmp_path) == "9 of 9"  # HiLAP-SL is not there yet
+    base_results(tmp_path, {"minilm-sl": 0.4})
+    assert best_of_four(tmp_path) == "9 of 12"  # no HMCN has MiniLM
+    base_results(tmp_path, {"svm-zero": 0.2, "hilap": 0.3})
+    assert best_of_four(tmp_path) == "12 of 15"  # nor has HiLAP-SL the SVMs
+    assert best_of_four(tmp_path, "TextCNN, HAN, bow-CNN") == "9 of 9"
 
 
 # --- the paper's systems on texts ------------------------------------------------------------------------------------
@@ -471,15 +515,24 @@ def test_base_models_say_how_often_hilap_and_the_papers_policy_are_above_each_fr
     ) in page
 
 
+def test_above_all_frameworks_is_said_of_the_cells_that_have_all_of_them(tmp_path):
+    base_results(tmp_path, {"han-flat-half": 0.1, "han-hilap": 0.3})
+    base_results(tmp_path, {"bowcnn-hmcn": 0.4, "bowcnn-hilap": 0.3})
+    told = "HiLAP, the recommended preset, is above flat, 0.5: {}; HMCN, tuned: {}. "
+    assert told.format("3 of 3", "0 of 3") + "No cell has all of them." in table.page(tmp_path)
+    base_results(tmp_path, {"han-hmcn": 0.2})
+    assert told.format("3 of 3", "3 of 6") + "It is above all of them in 3 of 3." in table.page(tmp_path)
+
+
 def bars_of(groups, heights):
     return groups, [plotting.Bar(height, None) for height in heights]
 
 
 def test_gains_by_group_are_told_with_the_largest_and_the_smallest(tmp_path):
-    found = {"arxiv": bars_of(["L1\n3", "L2\n9"], [4.0, 1.0]), "trove": bars_of(["L1\n2", "L2\n5"], [-2.0, 6.5])}
+    found = {"arxiv": bars_of(["L1\n3", "L2\n9"], [4.0, 1.0]), "trove": bars_of(["L1\n1", "L2+\n1,205"], [-2.0, 6.5])}
     assert findings.group_cells(found) == [
-        "-2.00 (L1, PyPI descriptions (trove))",
-        "+6.50 (L2, PyPI descriptions (trove))",
+        "-2.00 (L1, 1 label, PyPI descriptions (trove))",
+        "+6.50 (L2+, 1,205 labels, PyPI descriptions (trove))",
         "1 of 4 groups",
         "1 of 2 sets",
     ]
@@ -625,6 +678,54 @@ def test_a_known_reason_stands_on_the_page_only_where_hilap_is_behind(tmp_path):
     assert "Why not on GO's Macro-F1" in table.page(tmp_path)
     write_result(tmp_path, "go", "hilap", 0, test={"macro_f1": 0.06})
     assert "Why not on GO's Macro-F1" not in table.page(tmp_path)
+
+
+BARE = "the preset with nothing chosen for a set (`hilap-preset`) is first in"
+
+
+def test_the_preset_as_it_is_is_counted_against_systems_that_are_no_parts_of_hilap(gold, tmp_path):
+    judged(tmp_path, "funcat", "hilap-preset", [noisy(gold, 0.02, 0)], gold)
+    judged(tmp_path, "funcat", "svm", [noisy(gold, 0.4, 1)], gold)
+    for own in ("hilap", "hilap-flat-members", "han-sl", "hilap-sl"):
+        judged(tmp_path, "funcat", own, [gold], gold)  # better, and no matter
+    write_result(tmp_path, "trove", "hilap-preset", 0, test=three(0.5, 0.3, 0.4))
+    write_result(tmp_path, "trove", "svm", 0, test=three(0.4, 0.3, 0.5))  # worse, equal and better
+    write_result(tmp_path, "go", "hilap", 0)  # where the preset was not run
+    write_result(tmp_path, "go", "svm", 0)
+    assert f" {BARE} **4 of 6**, in **3** with p < 0.05." in table.page(tmp_path)
+
+
+@pytest.mark.parametrize("methods", [("hilap", "svm"), ("hilap-preset", "hilap", "hilap-flat-members", "hilap-sl")])
+def test_without_the_preset_or_another_system_nothing_is_counted_of_it(methods, tmp_path):
+    for method in methods:
+        write_result(tmp_path, "trove", method, 0)
+    pages = records.read_results(tmp_path)
+    assert reading.preset_words(pages) == []
+    assert BARE not in table.page(tmp_path)
+
+
+def test_where_its_own_flat_models_are_ahead_the_page_says_what_hilap_has_more_than_they(tmp_path):
+    write_result(tmp_path, "funcat", "hilap", 0, test=three(0.30, 0.10, 0.31))
+    write_result(tmp_path, "funcat", "hilap-flat-members", 0, test=three(0.31, 0.08, 0.305))
+    write_result(tmp_path, "trove", "hilap", 0, test=three(0.50, 0.30, 0.40))
+    write_result(tmp_path, "trove", "hilap-flat-members", 0, test=three(0.60, None, 0.45))
+    write_result(tmp_path, "go", "hilap", 0, test=three(0.50, 0.04, 0.40))
+    write_result(tmp_path, "go", "hilap-flat-members", 0, test=three(0.40, 0.03, 0.30))  # behind
+    told = said(table.page(tmp_path))
+    assert "Why not on FunCat's Micro-F1, trove's Micro-F1 and trove's EBF: what is ahead are HiLAP's own flat" in told
+    assert (
+        "What it has more than these models: on FunCat Micro-F1 -1.00, Macro-F1 +2.00, EBF +0.50; on trove Micro-F1 "
+        "-10.00, EBF -5.00. No other way" in told
+    )
+
+
+def test_of_another_form_of_hilap_than_that_which_stands_on_them_its_flat_models_say_nothing(tmp_path):
+    write_result(tmp_path, "funcat", "hilap-paper", 0, test=three(0.30, 0.10, 0.31))
+    write_result(tmp_path, "funcat", "hilap-flat-members", 0, test=three(0.40, 0.20, 0.41))
+    page = table.page(tmp_path)
+    assert cells_of(page, "Where HiLAP is first", "FunCat (cellcycle)")["EBF"].startswith("`hilap-flat-members`")
+    assert "Why not on" not in page
+    assert reading.own_gaps(records.read_results(tmp_path)["funcat"]) == ""
 
 
 def test_equal_is_not_first(tmp_path):

@@ -156,17 +156,18 @@ def test_a_package_that_is_not_there_is_named():
 
 # --- figures ---------------------------------------------------------------------------------------------------------
 
-TAXONOMY = Taxonomy.of({"a": [], "b": [], "c": ["a"], "d": ["a"], "e": ["c"], "f": ["b"], "g": ["f"], "h": ["b"]})
+PARENTS = {"a": [], "b": [], "c": ["a"], "d": ["a"], "e": ["c"], "f": ["b"], "g": ["f"], "h": ["b"]}
+TAXONOMY = Taxonomy.of(PARENTS | {f"g{i}": ["f"] for i in range(10)})  # the lowest level has enough for a group
 
 
 def answers(seed: int, wrong: float) -> tuple[sparse.csr_array, sparse.csr_array]:
     """Gold and predicted sets of sixty documents."""
-    gold = (np.random.default_rng(7).random((60, 8)) < 0.4).astype(int)
+    gold = (np.random.default_rng(7).random((60, len(TRAINING))) < 0.4).astype(int)
     flips = np.random.default_rng(seed).random(gold.shape) < wrong
     return sparse.csr_array(gold), sparse.csr_array(np.where(flips, 1 - gold, gold))
 
 
-TRAINING = np.array([50, 40, 0, 9, 9, 3, 2, 1])
+TRAINING = np.array([50, 40, 0, 9, 9, 3, 2, 1, *range(1, 11)])
 
 
 def write_all(folder: Path, name: str, method: str, seed: int, wrong: float) -> None:
@@ -202,6 +203,42 @@ def test_macro_f1_by_level_and_popularity_is_that_of_the_metrics(results):
         assert found[how].scores == pytest.approx(100 * np.array([[one.macro_f1 for one in mine] for mine in groups]))
 
 
+@pytest.mark.parametrize(
+    ("labels", "groups"),  # how many a level has -> how many a group
+    [
+        ({1: 12, 2: 10}, {"L1": 12, "L2": 10}),  # nothing to put together
+        ({1: 3, 2: 20}, {"L1": 3, "L2": 20}),  # a high level may be small
+        ({1: 12, 2: 15, 3: 6, 4: 4}, {"L1": 12, "L2": 15, "L3+": 10}),
+        ({1: 12, 2: 15, 3: 5, 4: 4}, {"L1": 12, "L2+": 24}),
+        ({1: 8, 2: 20, 3: 30, 4: 40, 5: 27, 7: 1}, {"L1": 8, "L2": 20, "L3": 30, "L4": 40, "L5+": 28}),
+        ({1: 2, 2: 9}, {"L1+": 11}),
+        ({1: 4, 2: 5}, {"L1+": 9}),  # fewer than ten in all
+        ({2: 4}, {"L2": 4}),
+        ({}, {}),
+    ],
+)
+def test_the_lowest_levels_are_one_group_until_it_has_ten_labels(labels, groups):
+    level = np.repeat(np.array(list(labels), dtype=float), list(labels.values()))
+    np.random.default_rng(0).shuffle(level)
+    found = figures.levels_of(level)
+    assert {name: len(rows) for name, rows in found.items()} == groups
+    assert list(found) == list(groups)  # from the top
+    assert sorted(row for rows in found.values() for row in rows) == list(range(len(level)))  # each label in one
+    for name, rows in found.items():
+        low = int(name[1:].rstrip("+"))
+        assert all(level[rows] >= low) if name.endswith("+") else all(level[rows] == low)
+
+
+def test_a_group_of_levels_has_the_mean_over_all_its_labels(tmp_path):
+    right = [1] * 9 + [0] * 3
+    kept = {"right": right, "placed": [1] * 12, "gold": [1] * 12, "training": [5] * 12, "level": [1] + [2] * 9 + [3, 4]}
+    counts = {key: " ".join(map(str, values)) for key, values in kept.items()}
+    write_result(tmp_path, "trove", "svm", 0, counts={"labels": counts})
+    found = figures.by_group(records.read_results(tmp_path)["trove"][0])["level"]
+    assert (found.names, found.sizes) == (["L1", "L2+"], [1, 11])
+    assert found.scores == pytest.approx(np.array([[100, 100 * 8 / 11]]))
+
+
 def test_popularity_of_two_labels_has_no_third_group(tmp_path):
     counts = {"right": "1 1", "placed": "1 2", "gold": "1 1", "training": "5 9", "level": "1 1"}
     write_result(tmp_path, "trove", "svm", 0, counts={"labels": counts})
@@ -216,7 +253,7 @@ def test_gains_are_differences_between_the_two_systems(results):
     assert set(found) == set(figures.GAINS)
     groups, bars = found["HiLAP over linear SVMs, tuned"]["level"]
     ours, theirs = (figures.by_group(runs[method])["level"] for method in ("hilap", "svm"))
-    assert groups == ["L1\n2", "L2\n3", "L3\n2"]  # of eight labels, one has no training document
+    assert groups == ["L1\n2", "L2\n3", "L3\n12"]  # of eighteen labels, one has no training document
     assert [bar.height for bar in bars] == pytest.approx(np.mean(ours.scores, axis=0) - np.mean(theirs.scores, axis=0))
 
 

@@ -41,6 +41,22 @@ def test_the_paper_s_policy_stands_among_other_systems_and_beside_the_print():
     assert "in the upper half of the rows in 2 of 3 comparisons" in section[3]
 
 
+@pytest.mark.parametrize(
+    ("rivals", "upper"),  # how many others there are -> the places that are in the upper half
+    [(1, [1]), (2, [1]), (3, [1, 2]), (4, [1, 2]), (5, [1, 2, 3])],  # of an odd number of rows the middle is not
+)
+def test_the_upper_half_is_never_more_than_half_of_the_rows(rivals, upper):
+    found = []
+    for place in range(1, rivals + 2):
+        others = [runs("trove", f"svm-{i}", *[40 if i < place - 1 else 10] * 3) for i in range(rivals)]
+        section = reproduced.reproduced_section({"trove": [runs("trove", "hilap-paper", 20, 20, 20), *others]}, {})
+        assert cells(section)[-1] == f"{place} / {place} / {place} of {rivals + 1}"
+        times = 3 if place in upper else 0
+        assert section[3] == f"Reading: in the upper half of the rows in {times} of 3 comparisons."
+        found += [place] * (times > 0)
+    assert found == upper
+
+
 def test_where_it_was_not_run_its_policy_on_bow_cnn_stands_for_it():
     found = [runs("trove", "bowcnn-paper", 50, 14, 48), runs("trove", "svm", 57, 32, 54)]
     row = cells(reproduced.reproduced_section({"trove": found}, {}))
