@@ -41,6 +41,17 @@ def test_the_paper_s_policy_stands_among_other_systems_and_beside_the_print():
     assert "in the upper half of the rows in 2 of 3 comparisons" in section[3]
 
 
+def test_learned_from_all_documents_it_has_a_line_of_its_own():
+    anew = runs("funcat", "hilap-paper-refit", 29, 4, 28)
+    others = anew, runs("funcat", "svm", 28, 5, 20)
+    section = reproduced.reproduced_section(page("funcat", *others), {"funcat": [26.5, 7.5, 27.4]})
+    assert [cells(section, line)[1] for line in (2, 3)] == ["`hilap-paper`", "`hilap-paper-refit`"]
+    assert [cells(section, line)[-1] for line in (2, 3)] == ["2 / 2 / 1 of 2", "1 / 2 / 1 of 2"]
+    print_of = "against the print on FunCat (cellcycle) Micro-F1 +0.50, Macro-F1 -4.50, EBF +0.60"
+    assert f"{print_of}, of all documents Micro-F1 +2.50, Macro-F1 -3.50, EBF +0.60; in the upper" in section[3]
+    assert "in 1 of 3 comparisons" in section[3]  # which counts the row that stands for the method
+
+
 @pytest.mark.parametrize(
     ("rivals", "upper"),  # how many others there are -> the places that are in the upper half
     [(1, [1]), (2, [1]), (3, [1, 2]), (4, [1, 2]), (5, [1, 2, 3])],  # of an odd number of rows the middle is not
