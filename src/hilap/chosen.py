@@ -60,7 +60,7 @@ def chosen_settings(
             "condense is of flat logits that are fixed before the policy learns: no gradient goes through it; set "
             "folds above 1, or condense=False"
         )
-    if policy.residual and settings.refit:
+    if policy.residual and settings.refit and settings.variant == "hilap":
         raise SettingError(
             "refit must be false where residual is true: such a policy starts at a threshold chosen on documents that "
             "nothing has learned from; set folds above 1 and pool_validation=True to learn from all documents there"

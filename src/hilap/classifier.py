@@ -22,7 +22,7 @@ from hilap.corpus import Examples
 from hilap.encoders import Encoder, TfIdf, make
 from hilap.encoders.base import checked_options
 from hilap.errors import HilapError, ModelError, SettingError, did_you_mean
-from hilap.inputs import check_streamed, check_taxonomy, examples_of, with_validation
+from hilap.inputs import check_streamed, check_taxonomy, examples_of, pooled, with_validation
 from hilap.kernel_part import KernelPart
 from hilap.label_text import check_encoder, label_rows
 from hilap.metrics.counts import document_counts
@@ -287,7 +287,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Listeners beside the progress bar.
         members
             A classifier trained on the same documents with the same seed, whose flat models are taken over instead of
-            being trained anew; the result is that of training them. For trying other settings of what comes after.
+            being trained anew; the result is that of training them, if `select`, `patience`, `clip` and `schedule` were
+            the same. For trying other settings of what comes after.
         """
         try:
             return self._fit(X, y, valid, checkpoint, resume, callbacks, members)
@@ -318,6 +319,11 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise SettingError("refit trains flat models anew, and members spare that; give one of them")
             if place is not None:  # not when the first training has ended
                 check_checkpoint(anew(place), resume=resume)
+                if anew(place).exists() and not place.exists():
+                    raise ModelError(
+                        f"{anew(place)}: this is the second checkpoint of a run whose first, {place.name}, is gone; "
+                        "remove it to train anew"
+                    )
         walks = settings.variant == "hilap"
         fixed = None if walks or decode.tune is not None else decode.threshold
         run = self._learn(
@@ -336,9 +342,10 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = self._sets(held_out, run.honest_valid)
         self.validation_ = report(held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False)
         if settings.refit:
-            history = self.history_
+            history, max_steps = self.history_, run.max_steps
+            del run  # documents as the first encoder has prepared them
             self._learn(
-                *(Examples.join([train, held_out]), held_out, policy, settings.but(max_steps=run.max_steps)),
+                *(pooled(train, held_out), held_out, policy, settings.but(max_steps=max_steps)),
                 threshold=self.decode_.threshold,
                 tune=None,
                 bias=_bias_of(self.decode_),
@@ -446,7 +453,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         network.fold()
         self.network_, self.taxonomy_ = network, train.taxonomy
         self._note_width()
-        self.policy_settings_, self.train_settings_ = policy, settings
+        self.policy_settings_, self.train_settings_ = policy, settings.but(refit=kept is not None)
         self.label_counts_, self.n_documents_ = data.label_counts(), len(data)
         self.fingerprints_ = (data.fingerprint, held_out.fingerprint)
         self.max_steps_ = run.max_steps
@@ -456,7 +463,16 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _lend(self, run: Run, settings: TrainSettings) -> None:
         """Give the members of this classifier to a run, which then need not train them."""
         self._check_fitted()
-        alike = ("flat_epochs", "folds", "repeats", "pool_validation", "batch_size", "learning_rate", "weight_decay")
+        alike = (
+            "flat_epochs",
+            "folds",
+            "repeats",
+            "pool_validation",
+            "batch_size",
+            "learning_rate",
+            "weight_decay",
+            "refit",
+        )
         # Beside a wide part members learn what is left, so it must be the same too.
         wide = ("wide", "wide_loss", "wide_strength", "wide_vectors") if settings.flat_epochs else ()
         asked = {name: getattr(settings, name) for name in (*alike, *wide, "label_text", "seed")}

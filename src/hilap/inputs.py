@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,14 @@ def with_validation(train: Examples, valid: Any, *, share: float, seed: int) -> 
     return train, held_out
 
 
+def pooled(train: Examples, held_out: Examples) -> Examples:
+    """Training and validation documents together, with the columns that both have: more than these nothing has read."""
+    both = [train, held_out]
+    lacking = [name for name in ("texts", "features", "groups") if any(getattr(one, name) is None for one in both)]
+    without: dict[str, Any] = dict.fromkeys(lacking)
+    return Examples.join([replace(one, **without) for one in both])
+
+
 def _documents(X: Any) -> tuple[list[str] | None, Any]:  # noqa: N803
     """Texts, or an (n, F) matrix of features."""
     if isinstance(X, (str, bytes)):
@@ -166,4 +175,4 @@ def _in_order(taxonomy: Taxonomy, y: Any, columns: list[str]) -> Any:
     return matrix
 
 
-__all__ = ["check_streamed", "check_taxonomy", "examples_of", "with_validation"]
+__all__ = ["check_streamed", "check_taxonomy", "examples_of", "pooled", "with_validation"]

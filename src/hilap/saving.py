@@ -23,14 +23,11 @@ from hilap.kernel_part import KernelPart
 from hilap.metrics.report import Report
 from hilap.network import Network, seen_width
 from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
-from hilap.storage import Stored, anew, save_folder
+from hilap.storage import BROKEN, CHECKPOINT, LOG, Stored, save_folder
 from hilap.taxonomy import Taxonomy
 from hilap.wide import Wide, columns
 
 KIND = "hilap"
-CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
-"""What training may have written into the folder before there is a model."""
-BROKEN = (CHECKPOINT, anew(Path(CHECKPOINT)).name)  # what is left of a run that was broken off
 
 
 @dataclass(frozen=True)

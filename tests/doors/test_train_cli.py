@@ -417,6 +417,8 @@ def test_force_replaces_a_model_and_a_broken_run(call, files, tmp_path):
     (out / "anew-checkpoint.safetensors").write_bytes(b"x")
     assert call(*train_words(files, out), "--force", "--no-progress").code == 0
     assert not [*out.glob("*checkpoint*")]
+    (out / "anew-checkpoint.safetensors").write_bytes(b"x")  # a run was killed just before its end
+    refused(call(*train_words(files, out)), says="there is a trained model already")
     assert call(*train_words(files, out), "--force", "--no-progress", "--seed", "5").code == 0
     assert hilap.load(out).seed == 5
 

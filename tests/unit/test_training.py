@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from itertools import chain, count
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from scipy import sparse
 from torch import nn
 
 from hilap import HiLAPClassifier
@@ -424,7 +426,7 @@ VARIANTS = {
         "biased_walks": True,
         "reward": {"example_f1": 1.0, "micro_f1": 1.0, "macro_f1": 1.0},
     },
-    "refitted": {"supervised_epochs": 2, "reinforced_epochs": 2, "refit": True, "tune": "mean"},
+    "refitted": {"supervised_epochs": 3, "reinforced_epochs": 2, "refit": True, "tune": "mean", "learning_rate": 0.02},
 }
 
 
@@ -461,6 +463,9 @@ def test_broken_anywhere_and_resumed_it_ends_at_the_same_weights(variant, tmp_pa
 
     whole = fit(tmp_path / "whole.safetensors", False, counter := Watcher())
     events = sum(kind in ("phase", "batch", "epoch") for kind, *_ in counter.heard)
+    assert (("epoch", "supervised anew", 2) in counter.heard) == (
+        variant == "refitted"
+    )  # moments are resumed there too
     for k in range(0, events, 2 if variant == "paper" else 3):
         path = tmp_path / f"{k}.safetensors"
         with pytest.raises(Broken):
@@ -475,14 +480,15 @@ def test_broken_anywhere_and_resumed_it_ends_at_the_same_weights(variant, tmp_pa
 REFITS = {
     "flat": {"variant": "flat", "flat_epochs": 8, "tune": "mean"},
     "supervised": {"variant": "sl", "supervised_epochs": 6, "tune": "mean", "schedule": "linear"},
-    "walks": {"supervised_epochs": 3, "reinforced_epochs": 4, "tune": "mean", "patience": 1},
+    "walks": {"supervised_epochs": 6, "reinforced_epochs": 5, "tune": "mean", "patience": 2, "learning_rate": 0.02},
     "rewards of all documents": {
-        "supervised_epochs": 1,
+        "supervised_epochs": 6,
         "imitation_epochs": 2,
-        "reinforced_epochs": 3,
+        "reinforced_epochs": 5,
         "biased_walks": True,
         "tune": "mean",
-        "reward": {"example_f1": 1.0, "macro_f1": 1.0},
+        "learning_rate": 0.02,
+        "reward": {"example_f1": 1.0, "micro_f1": 1.0, "macro_f1": 1.0},
     },
 }
 
@@ -523,7 +529,9 @@ def test_refit_learns_from_all_documents_for_as_many_epochs_as_were_best(setting
     by_hand.fit(Examples.join([train, valid]), valid=valid)
     for name, value in by_hand.network_.state_dict().items():
         assert torch.equal(value, anew.network_.state_dict()[name]), name
-    assert any(0 < epoch < settings.get(f"{name}_epochs", 0) for name, epoch in kept.items()), kept
+    assert any(1 < epoch < settings.get(f"{name}_epochs", 0) for name, epoch in kept.items()), kept
+    if plain.train_settings_.patience is not None:  # which ends nothing anew
+        assert min(kept.values()) > plain.train_settings_.patience
 
 
 DECIDED = ("threshold", "stop_bias", "prior_bias", "level_bias", "count_bias")
@@ -553,11 +561,12 @@ def test_the_log_of_a_refit_that_was_broken_has_every_epoch_once(tmp_path):
     fit(True)
     records = [json.loads(line) for line in (tmp_path / "log.jsonl").open()]
     told = [(record["phase"], record["epoch"]) for record in records]
-    assert told[:5] == [("supervised", 1), ("supervised", 2), *(("reinforced", epoch) for epoch in range(3))]
-    assert {phase for phase, _ in told[5:]} <= {"supervised anew", "reinforced anew"}
-    assert told[5] == ("supervised anew", 1)
+    assert told[:3] == [("supervised", epoch) for epoch in (1, 2, 3)]
+    assert told[3:6] == [("reinforced", epoch) for epoch in (0, 1, 2)]
+    assert {phase for phase, _ in told[6:]} <= {"supervised anew", "reinforced anew"}
+    assert told[6:8] == [("supervised anew", 1), ("supervised anew", 2)]
     assert len({*told}) == len(told)
-    assert not any("select" in record for record in records[5:])  # nothing judges them
+    assert not any("select" in record for record in records[6:])  # nothing judges them
 
 
 class LatePlug(Callback):
@@ -574,7 +583,9 @@ def test_a_refit_refuses_the_second_checkpoint_of_another_run_before_it_learns(t
     made = HiLAPClassifier(TREE, **SMALL, **VARIANTS["refitted"])
     with pytest.raises(ModelError, match=r"anew-c\.safetensors: there is a checkpoint already"):
         made.fit(examples(), valid=examples(1), checkpoint=place, callbacks=[watcher])
-    assert watcher.heard == [("close",)]
+    with pytest.raises(ModelError, match=r"second checkpoint of a run whose first, c\.safetensors, is gone; remove it"):
+        made.fit(examples(), valid=examples(1), checkpoint=place, resume=True, callbacks=[watcher])
+    assert watcher.heard == [("close",)] * 2
 
 
 def test_a_refit_takes_no_members_and_no_residual_policy():
@@ -584,6 +595,45 @@ def test_a_refit_takes_no_members_and_no_residual_policy():
         made.fit(examples(), valid=examples(1), members=first)
     with pytest.raises(SettingError, match="refit must be false where residual is true: such a policy starts at a"):
         HiLAPClassifier(TREE, residual=True, refit=True).check()
+    HiLAPClassifier(TREE, residual=True, refit=True, variant="flat").check()  # which does not walk
+    lender = HiLAPClassifier(TREE, **SMALL, variant="flat", flat_epochs=1, refit=True)
+    lender.fit(examples(), valid=examples(1))
+    with pytest.raises(SettingError, match="members were trained with refit True, but this run has False"):
+        HiLAPClassifier(TREE, **SMALL, variant="flat", flat_epochs=1).fit(
+            Examples.join([examples(), examples(1)]), valid=examples(1), members=lender
+        )
+
+
+def test_a_refit_that_ends_in_its_second_training_is_none(tmp_path):
+    made = HiLAPClassifier(TREE, **SMALL, **VARIANTS["refitted"])
+    with pytest.raises(Broken):
+        made.fit(examples(), valid=examples(1), callbacks=[LatePlug()])
+    made.save(tmp_path / "m")
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    assert "trained anew" not in card
+    assert (made.n_documents_, made.train_settings_.refit) == (20, False)
+
+
+def test_a_refit_needs_only_the_columns_that_both_splits_have():
+    train, valid = examples(), examples(1)
+    settings = {**SMALL, **VARIANTS["refitted"]}
+    expected = HiLAPClassifier(TREE, **settings).fit(train, valid=valid).network_.state_dict()
+    more = replace(train, groups=["g"] * len(train), texts=["t"] * len(train))
+    kept_sparse = replace(valid, features=sparse.csr_array(valid.features))
+    for one, other in ((more, valid), (train, kept_sparse)):
+        found = HiLAPClassifier(TREE, **settings).fit(one, valid=other).network_.state_dict()
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_tensorboard_has_curves_of_its_own_for_learning_anew(tmp_path):
+    board = TensorBoard(tmp_path / "board")
+    settings = {**SMALL, **VARIANTS["refitted"]}
+    HiLAPClassifier(TREE, **settings).fit(examples(), valid=examples(1), callbacks=[board])
+    found = curves(tmp_path / "board")
+    assert {"supervised/loss", "supervised anew/loss", "reinforced/loss"} <= {*found}
+    steps = [step for name in found if name.endswith("/loss") for step, _ in found[name]]
+    assert len({*steps}) == len(steps)
+    assert len(found["supervised/loss"]) == 3
 
 
 def drop(record: dict) -> dict:

@@ -24,13 +24,13 @@ from hilap.baselines.thresholds import TUNES, scutfbr, tuned
 from hilap.card import card
 from hilap.corpus import Examples
 from hilap.errors import HilapError, ModelError, SettingError, did_you_mean, require
-from hilap.inputs import check_taxonomy, examples_of, with_validation
+from hilap.inputs import check_taxonomy, examples_of, pooled, with_validation
 from hilap.metrics.counts import document_counts
 from hilap.metrics.flat import example, f1_from_counts
 from hilap.metrics.report import Report, report
 from hilap.outputs import predictions
 from hilap.prediction import Prediction
-from hilap.storage import Stored, load_folder, save_folder
+from hilap.storage import BROKEN, LOG, Stored, load_folder, save_folder
 from hilap.storage.content import plain
 from hilap.taxonomy import Taxonomy
 
@@ -166,7 +166,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             held_out.labels, found, train.taxonomy, training=self.label_counts_, lca=False
         )
         if self._refits:
-            everyone, history = Examples.join([train, held_out]), list(self.history_)
+            everyone, history = pooled(train, held_out), list(self.history_)
             self._learn_anew(everyone, held_out)
             self._count(everyone)
             self.history_ = history
@@ -349,7 +349,7 @@ class Baseline(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
                 explain=None if hasattr(self, "n_features_in_") else "TEXT",  # there is no walk, but words
                 refitted=bool(self._refits),
             ),
-            beside=("checkpoint.safetensors", "log.jsonl"),
+            beside=(*BROKEN, LOG),
         )
 
     def _plain_parameters(self) -> dict[str, Any]:

@@ -150,7 +150,7 @@ def train(
     except KeyboardInterrupt:
         _say_how_to_resume(out)
         raise typer.Exit(INTERRUPTED) from None
-    for name in reversed(BROKEN):
+    for name in BROKEN:
         (out / name).unlink(missing_ok=True)
     if room is not None and work is None:
         clear(room)
@@ -232,7 +232,7 @@ def _make_room(out: Path, *, resume: bool, force: bool) -> None:
         )
     if is_model and not broken and not force:
         raise ModelError(f"{out}: there is a trained model already; replace it with --force, or give another --out")
-    if broken and force:
+    if force or not broken:  # a second checkpoint without the first is of a run that has ended, or was removed
         for name in BROKEN:
             (out / name).unlink(missing_ok=True)
 

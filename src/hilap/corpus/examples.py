@@ -143,4 +143,7 @@ def _dense_row(features: Any, row: int) -> NDArray[np.float32]:
 
 
 def _stack(parts: Sequence[Any]) -> Any:
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    """Features of several blocks, kept as those of the first are."""
+    if sparse.issparse(parts[0]):
+        return sparse.vstack([sparse.csr_array(part) for part in parts], format="csr")
+    return np.concatenate([part.toarray() if sparse.issparse(part) else part for part in parts])

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
+"""What training may have written into the folder before there is a model."""
+
+
 def anew(path: Path) -> Path:
     """The checkpoint of a run that learns anew when that of this one has ended.
 
@@ -25,6 +29,9 @@ def anew(path: Path) -> Path:
     'model/anew-checkpoint.safetensors'
     """
     return path.with_name(f"anew-{path.name}")
+
+
+BROKEN = (CHECKPOINT, anew(Path(CHECKPOINT)).name)  # what is left of a run that was broken off
 
 
 def check_checkpoint(path: Path | None, *, resume: bool) -> None:

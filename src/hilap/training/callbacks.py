@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,9 @@ from hilap.errors import HilapError, need
 SHOWN = ("example_f1", "micro_f1", "macro_f1")
 WIDE = 120
 """From this many columns on, a progress bar has room for all scores."""
+
+
+_MEMBER = re.compile(r" \d+/\d+")  # which of several flat models a phase is of
 
 
 def shown(record: dict[str, Any]) -> str:
@@ -220,7 +224,7 @@ class TensorBoard(Callback):
             self._epoch += 1
             for name, value in record.items():
                 if isinstance(value, (int, float)) and name != "epoch":
-                    self._writer.add_scalar(f"{record['phase'].split(' ')[0]}/{name}", value, self._epoch)
+                    self._writer.add_scalar(f"{_MEMBER.sub('', record['phase'])}/{name}", value, self._epoch)
             self._writer.flush()
         except OSError as fault:
             raise self._failed(fault) from None
