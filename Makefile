@@ -15,7 +15,7 @@ help:
 	@echo "  make speed   the speed benchmarks; make test-slow the slow tests; make clean removes the environment"
 	@echo "  make bench-quick  HiLAP against three baselines on FunCat, a few minutes; needs ../shared/data or HILAP_DATA"
 	@echo "  make bench   every result that is not there yet, then figures and docs/results.md; needs the same data"
-	@echo "  make bench OUT=FOLDER  all of it anew, in that folder: some twelve hours; after Ctrl-C it goes on where it was"
+	@echo "  make bench OUT=FOLDER  all of it anew, in that folder: some nine hours; after Ctrl-C it goes on where it was"
 
 # One stamp for each thing installed: a changed pyproject.toml installs again, nothing else does.
 $(VENV)/.core: pyproject.toml
