@@ -87,7 +87,10 @@ def effects_of(path: Path = LIST) -> list[Effect]:
 def jobs(effects: Sequence[Effect], seeds: int, folder: Path) -> Iterator[tuple[Effect, int]]:
     """What has no scores yet: seed by seed, each set of settings as they are before what is compared with them."""
     for seed in range(seeds):
-        for one in dict.fromkeys(each for effect in effects for each in (effect.plain, effect)):
+        found: dict[Path, Effect] = {}  # members or not, as they are it is one file: the result is the same
+        for one in (each for effect in effects for each in (effect.plain, effect)):
+            found.setdefault(one.file(folder), one)
+        for one in found.values():
             if str(seed) not in scores_of(one, folder):
                 yield one, seed
 
