@@ -113,7 +113,7 @@ def test_what_was_run_is_not_run_again_and_the_first_seed_comes_first(tmp_path):
 
 
 def test_settings_as_they_are_run_once_with_lent_members_or_without(tmp_path):
-    path, one = listed(tmp_path)
+    _, one = listed(tmp_path)
     lent = effects.Effect(2, "b", one.set, one.method, members=True, changes=("gamma=0.1",))
     assert [each.name for each, _ in effects.jobs([lent, one], 1, tmp_path)] == ["as it is", "b", "a"]
     assert next(effects.jobs([lent, one], 1, tmp_path))[0].members
