@@ -117,8 +117,13 @@ NAMES = (
         "hilap-minilm": "HiLAP, the preset as it is, with MiniLM's vectors",
         "hilap-paper": "HiLAP, as in the paper",
         "hilap-paper-refit": "HiLAP, as in the paper, all documents",
+        "hilap-paper-walks": "HiLAP, as in the paper, four walks judged by each other",
         "hilap-original": "HiLAP, with what its published program adds",
         "hilap-quick": "HiLAP, quick",
+    }
+    | {
+        "flat-searched": "Flat network, tuned, settings searched",
+        "flat-searched-refit": "Flat network, tuned, settings searched, all documents",
     }
     | {"hilap-flat-members": "Flat models of `hilap`, tuned"}
     | {"hilap-start": "`hilap` before reinforcement"}
@@ -128,8 +133,8 @@ NAMES = (
 )
 # Walks that were reinforced.
 WHOLE = (
-    *("hilap", "hilap-preset", "hilap-minilm", "hilap-paper", "hilap-paper-refit", "hilap-original", "hilap-quick"),
-    *("hilap-nosl", "hilap-noflat"),
+    *("hilap", "hilap-preset", "hilap-minilm", "hilap-paper", "hilap-paper-refit", "hilap-paper-walks"),
+    *("hilap-original", "hilap-quick", "hilap-nosl", "hilap-noflat"),
 )
 LEAST_EPOCHS = 4  # of fewer, that one of the last two was best says nothing
 PARTS = ("hilap-start",)  # HiLAP's own, not reinforced: neither the whole nor a rival

@@ -41,6 +41,14 @@ def test_the_paper_s_policy_stands_among_other_systems_and_beside_the_print():
     assert "in the upper half of the rows in 2 of 3 comparisons" in section[3]
 
 
+def test_with_four_walks_it_has_a_line_of_its_own():
+    others = runs("funcat", "hilap-paper-walks", 30, 9, 27.4), runs("funcat", "hilap-paper-refit", 26.5, 7.5, 27.4)
+    section = reproduced.reproduced_section(page("funcat", *others), {"funcat": [26.5, 7.5, 27.4]})
+    named = [cells(section, line)[1] for line in (2, 3, 4)]
+    assert named == ["`hilap-paper`", "`hilap-paper-refit`", "`hilap-paper-walks`"]
+    assert "EBF +0.00, with four walks Micro-F1 +3.50, Macro-F1 +1.50, EBF +0.00" in section[3]
+
+
 def test_learned_from_all_documents_it_has_a_line_of_its_own():
     anew = runs("funcat", "hilap-paper-refit", 29, 4, 28)
     others = anew, runs("funcat", "svm", 28, 5, 20)
