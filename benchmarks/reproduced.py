@@ -15,7 +15,7 @@ The recommended preset is not the paper's method: it stands on SVMs, or on sever
 its policy adds to what they say. This is how the method does that the paper describes: one network with its policy and
 its losses, and a stop without a bias (`hilap-paper`; where that was not run, the paper's policy on bow-CNN, whose stop
 has a tuned one, `bowcnn-paper`). `hilap-paper-refit` is the same learned anew from training and validation documents
-together, for as many epochs as were best: the published program learns from both on FunCat and GO.
+together, for as many epochs as were best: the published program learns from both where documents are features.
 `hilap-paper-walks` samples four walks a document, each judged by the other three, where the paper has one judged by the
 greedy one. *Printed* is what the paper has for its HiLAP on the same data. *Rank* is its place among the settings of
 other systems that we ran on the set, by each score; most of these have a threshold chosen on validation documents,
