@@ -56,9 +56,9 @@ def train(console: Console, parts: dict[str, Examples]) -> tuple[HiLAPClassifier
     """HiLAP and the flat classifier, judged on the test documents."""
     console.rule("Training")
     began = time.perf_counter()
-    flat = HiLAPClassifier(preset="residual", variant="flat", seed=0)  # the same flat models, without a policy
+    flat = HiLAPClassifier(preset="recommended", variant="flat", seed=0)  # the same flat models, without a policy
     flat.fit(parts["train"], valid=parts["valid"])
-    hilap = HiLAPClassifier(preset="residual", seed=0, progress=True)
+    hilap = HiLAPClassifier(preset="recommended", seed=0, progress=True)
     hilap.fit(parts["train"], valid=parts["valid"])
     seconds = time.perf_counter() - began
     last = phases(hilap.history_)[-1]  # epoch 0 is the start: the flat models made consistent, before any reinforcement

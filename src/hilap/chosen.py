@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from hilap.errors import SettingError, did_you_mean
-from hilap.settings import FOR_FEATURES, FOR_TEXTS, PRESETS, DecodeSettings, PolicySettings, Settings, TrainSettings
+from hilap.settings import (
+    FOR_DENSE_FEATURES,
+    FOR_FEATURES,
+    FOR_TEXTS,
+    OPTIONS_FOR_DENSE_FEATURES,
+    PRESETS,
+    DecodeSettings,
+    PolicySettings,
+    Settings,
+    TrainSettings,
+)
 
 BIASES = ("stop_bias", "prior_bias", "level_bias", "count_bias")
 MAY_BE_OFF = {
@@ -23,7 +33,7 @@ WALKS_ONLY = (*BIASES, "min_labels", "max_labels", "single_path", "must_reach_le
 
 
 def chosen_settings(
-    parameters: Mapping[str, Any], *, text: bool
+    parameters: Mapping[str, Any], *, text: bool, dense: bool = False
 ) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
     """All settings of a classifier.
 
@@ -33,6 +43,8 @@ def chosen_settings(
         The classifier's; None takes the preset's value, `"off"` switches off what a preset switches on.
     text
         Whether documents are texts.
+    dense
+        Whether they are dense features.
     """
     preset = parameters["preset"]
     if preset not in PRESETS:
@@ -42,7 +54,8 @@ def chosen_settings(
     given = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
     off = {name for name, value in given.items() if name in MAY_BE_OFF and isinstance(value, str) and value == OFF}
     own = {k: None if k in off else v for k, v in given.items() if v is not None}
-    chosen = PRESETS[preset] | (FOR_TEXTS if text else FOR_FEATURES).get(preset, {}) | own
+    chosen = PRESETS[preset] | (FOR_TEXTS if text else FOR_FEATURES).get(preset, {})
+    chosen |= (FOR_DENSE_FEATURES.get(preset, {}) if dense else {}) | own
 
     def pick(kind: type[Settings]) -> Any:
         return kind.from_dict({f.name: chosen[f.name] for f in fields(kind) if f.name in chosen})
@@ -80,6 +93,12 @@ def chosen_settings(
                 f"leave it out, or set tune={OFF!r}"
             )
     return policy, settings, decode
+
+
+def options_of(preset: str, encoder: str | Any, given: Mapping[str, Any] | None, *, dense: bool) -> dict[str, Any]:
+    """The options of an encoder that is given by name: the preset's for it, and the user's."""
+    named = dense and isinstance(encoder, str)
+    return {**(OPTIONS_FOR_DENSE_FEATURES.get(preset, {}).get(encoder, {}) if named else {}), **(given or {})}
 
 
 def _check_options(parameters: Mapping[str, Any], settings: TrainSettings) -> None:

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 
 from hilap import decoding, saving
 from hilap.card import phases
-from hilap.chosen import BIASES, check_used, chosen_settings
+from hilap.chosen import BIASES, check_used, chosen_settings, options_of
 from hilap.corpus import Examples
 from hilap.encoders import Encoder, TfIdf, make
 from hilap.encoders.base import checked_options
@@ -67,11 +67,13 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels.
     encoder
         The name of an encoder, or an encoder; None takes `mlp` for features and `tfidf` for texts, or, where there is a
-        wide part (`preset="residual"` on texts), that alone.
+        wide part (`preset="recommended"` on texts), that alone.
     encoder_options
-        The encoder's own settings, if it is given by name.
+        The encoder's own settings, if it is given by name; of those left out the preset may have its own
+        (`hilap.settings.OPTIONS_FOR_DENSE_FEATURES`).
     preset
-        `paper`, `original` (the published code's ingredients) or `residual` (ours).
+        `paper`, `original` (the published code's ingredients), or ours: `recommended`, and `residual`, which lacks what
+        was added to that later (docs/decisions/0016).
     wide_options
         Settings of the TF-IDF rows of the wide part, as for the encoder `tfidf` (`max_words`, `bigrams`, ...).
     wide_vectors, wide_vector_options
@@ -309,7 +311,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.check()
         train = examples_of(X, y, self.taxonomy)
         check_taxonomy(train, self.taxonomy)
-        policy, settings, decode = self._settings(text=train.features is None)
+        policy, settings, decode = self._settings(text=train.features is None, dense=_dense(train))
         check_streamed(train, policy, settings)
         train, held_out = with_validation(train, valid, share=settings.validation_share, seed=settings.seed)
         check_streamed(held_out, policy, settings)
@@ -377,7 +379,10 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 faults.append(fault)
         if len(faults) == len(kinds):
             raise faults[-1]
-        _, settings, _ = self._settings(text=not self.kernel_share)  # who asks for a kernel part has features
+        compares = any(
+            (self.kernel_share, self.kernel_width, self.kernel_ridge)
+        )  # who asks for that has dense features
+        _, settings, _ = self._settings(text=not compares, dense=compares)
         if settings.wide_vectors is not None:
             pretrained(settings.wide_vectors, self.wide_vector_options)
         if self.encoder is not None and not isinstance(settings.label_text, bool):
@@ -404,7 +409,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         generator = torch.Generator().manual_seed(settings.seed)
         default = DEFAULT_ENCODERS["texts" if train.features is None else "features"]
         encoder = self.encoder or ("none" if settings.wide else default)
-        made = make(encoder, **(self.encoder_options or {}))
+        made = make(encoder, **options_of(self.preset, encoder, self.encoder_options, dense=_dense(train)))
         if not isinstance(settings.label_text, bool):
             check_encoder(made, settings.label_text)
         first = copy.deepcopy(made).fit(train, generator=generator)
@@ -511,10 +516,10 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 part.fit(train, generator=torch.Generator().manual_seed(0))
         return Wide(terms, len(train.taxonomy), beside)
 
-    def _settings(self, *, text: bool) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
+    def _settings(self, *, text: bool, dense: bool = False) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
         if self.output not in ("indicator", "labels"):
             raise SettingError(f"output must be 'indicator' or 'labels', got {self.output!r}")
-        return chosen_settings(self.get_params(deep=False), text=text)
+        return chosen_settings(self.get_params(deep=False), text=text, dense=dense)
 
     # -- predicting -------------------------------------------------------------------------------------------------
 
@@ -826,6 +831,10 @@ def _indicator(blocks: Iterable[torch.Tensor], n_labels: int) -> sparse.csr_arra
 
 def _stacked(blocks: Sequence[NDArray[np.float32]], n_labels: int) -> NDArray[np.float32]:
     return np.concatenate(blocks) if blocks else np.zeros((0, n_labels), dtype=np.float32)
+
+
+def _dense(examples: Examples) -> bool:
+    return examples.features is not None and not sparse.issparse(examples.features)
 
 
 def _bias_of(decode: DecodeSettings) -> decoding.StopBias:

@@ -12,7 +12,7 @@ documents, so that a few extreme values do not decide what is alike. A missing v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -67,7 +67,9 @@ class KernelPart(nn.Module):
     def scaled(cls, train: Examples, n_points: int) -> KernelPart:
         """A part that knows how the features of training documents lie, and nothing else yet."""
         values = dense_features(train)
-        made = cls(values.shape[1], min(n_points, MOST_POINTS), len(train.taxonomy))
+        n_labels = len(train.taxonomy)
+        most = min(MOST_POINTS, max(1, MOST_WEIGHTS // max(1, n_labels)))  # a very large taxonomy has fewer points
+        made = cls(values.shape[1], min(n_points, most), n_labels)
         with np.errstate(all="ignore"):
             empty = np.isnan(values).all(axis=0)
             found = np.nanquantile(np.where(empty, 0.0, values), np.linspace(0, 1, QUANTILES), axis=0)
@@ -82,7 +84,9 @@ class KernelPart(nn.Module):
         self.gamma.fill_(machine.gamma)
 
     def prepare(self, examples: Examples) -> DenseRows:
-        """The features of a block of documents by rank."""
+        """The features of a block of documents by rank; sparse rows, though it learns from dense ones only."""
+        if sparse.issparse(examples.features):
+            examples = replace(examples, features=examples.features.toarray())
         return DenseRows(self.ranked(dense_features(examples)).astype(np.float32))
 
     def ranked(self, values: Floats) -> Floats:
@@ -162,27 +166,79 @@ def cross_fit(
     points
         How many documents others are compared with; all, or so many drawn by `seed`.
     """
-    given, gold = rows.astype(np.float64), labels.toarray().astype(np.float64)
-    n, gamma = len(given), 1.0 / (max(given.shape[1], 1) * width**2)
-    everyone = points >= n
-    chosen = np.arange(n) if everyone else np.sort(np.random.default_rng([seed, 23]).choice(n, points, replace=False))
-    kernel = alike(given, given[chosen], gamma)
-    per_repeat, honest = len(folds) // repeats, np.empty((repeats, *gold.shape), dtype=np.float32)
-    weight, bias = np.zeros((len(chosen), gold.shape[1])), np.zeros(gold.shape[1])
+    given, gamma = rows.astype(np.float64), 1.0 / (max(rows.shape[1], 1) * width**2)
+    n = len(given)
+    chosen = np.arange(n)
+    if points < n:
+        chosen = np.sort(np.random.default_rng([seed, 23]).choice(n, points, replace=False))
+    kind = _Everyone if points >= n else _Spanned
+    problem = kind(given, sparse.csr_array(labels, dtype=np.float64), chosen, gamma, ridge)
+    per_repeat, honest = len(folds) // repeats, np.empty((repeats, *labels.shape), dtype=np.float32)
+    weight, bias = np.zeros((len(chosen), labels.shape[1])), np.zeros(labels.shape[1])
     for number, fold in enumerate(folds):
-        rest = np.setdiff1d(np.arange(n), fold)
-        mean = gold[rest].mean(axis=0)
-        own = np.zeros_like(weight)
-        if everyone:
-            own[rest] = solved(kernel[np.ix_(rest, rest)] + ridge * np.eye(len(rest)), gold[rest] - mean)
-        else:
-            seen = kernel[rest]
-            own = solved(seen.T @ seen + ridge * kernel[chosen], seen.T @ (gold[rest] - mean))
-        said = np.clip(kernel[fold] @ own + mean, _LEAST, 1 - _LEAST)
-        honest[number // per_repeat, fold] = np.log(said) - np.log1p(-said)
+        own, mean = problem.without(fold)
+        for start in range(0, len(fold), _BLOCK):
+            part = fold[start : start + _BLOCK]
+            said = np.clip(problem.kernel(part) @ own + mean, _LEAST, 1 - _LEAST)
+            honest[number // per_repeat, part] = np.log(said) - np.log1p(-said)
         weight += own / len(folds)
         bias += mean / len(folds)
     return Machine(rows[chosen], weight.astype(np.float32), bias.astype(np.float32), gamma, honest)
+
+
+class _Everyone:
+    """The regression on all documents: exact, its kernel in memory."""
+
+    def __init__(
+        self, given: Floats, labels: sparse.csr_array, chosen: NDArray[np.int64], gamma: float, ridge: float
+    ) -> None:
+        self._all = alike(given, given[chosen], gamma)
+        self._gold, self._ridge = labels.toarray(), ridge
+
+    def kernel(self, rows: NDArray[np.int64]) -> Floats:
+        """(m, c) how much the documents of these rows are like the points."""
+        return np.asarray(self._all[rows])
+
+    def without(self, fold: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """(c, L) the weights that the documents outside a fold give, and (L,) the mean of their labels."""
+        rest = np.setdiff1d(np.arange(len(self._all)), fold)
+        mean = self._gold[rest].mean(axis=0)
+        own = np.zeros((len(self._all), self._gold.shape[1]))
+        own[rest] = solved(self._all[np.ix_(rest, rest)] + self._ridge * np.eye(len(rest)), self._gold[rest] - mean)
+        return own, mean
+
+
+class _Spanned:
+    """The regression on what some points span; of more documents than memory has room for a kernel of."""
+
+    def __init__(
+        self, given: Floats, labels: sparse.csr_array, chosen: NDArray[np.int64], gamma: float, ridge: float
+    ) -> None:
+        self._given, self._labels, self._points, self._gamma = given, labels, given[chosen], gamma
+        self._prior = ridge * alike(self._points, self._points, gamma)
+        self._total = self._sums(np.arange(len(given)))
+
+    def kernel(self, rows: NDArray[np.int64]) -> Floats:
+        """(m, c) how much the documents of these rows are like the points."""
+        return alike(self._given[rows], self._points, self._gamma)
+
+    def _sums(self, rows: NDArray[np.int64]) -> tuple[Floats, Floats, Floats, Floats]:
+        """Sums over documents: (c, c) of likeness to two points, (c, L) to one with each label, (c,), and (L,)."""
+        c, n_labels = len(self._points), self._labels.shape[1]
+        squares, hits, ones = np.zeros((c, c)), np.zeros((c, n_labels)), np.zeros(c)
+        for start in range(0, len(rows), _BLOCK):
+            part = rows[start : start + _BLOCK]
+            seen = self.kernel(part)
+            squares += seen.T @ seen
+            hits += np.asarray((self._labels[part].T @ seen).T)
+            ones += seen.sum(axis=0)
+        return squares, hits, ones, np.asarray(self._labels[rows].sum(axis=0)).ravel()
+
+    def without(self, fold: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """(c, L) the weights that the documents outside a fold give, and (L,) the mean of their labels."""
+        squares, hits, ones, counts = (whole - part for whole, part in zip(self._total, self._sums(fold), strict=True))
+        mean = counts / max(1, len(self._given) - len(fold))
+        return solved(squares + self._prior, hits - np.outer(ones, mean)), mean
 
 
 def alike(rows: Floats, points: Floats, gamma: float) -> Floats:

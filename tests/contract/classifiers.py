@@ -56,6 +56,13 @@ def every_classifier() -> dict[str, Make]:
             "rollouts": 2,
             "wide": False,
         },
+        "recommended": {
+            "preset": "recommended",
+            "folds": 2,
+            "flat_epochs": 2,
+            "rollouts": 2,
+            "wide": False,
+        },
         "paper refitted": {"preset": "paper", "refit": True, "tune": "mean"},
         "samples": {"imitation_epochs": 1, "probabilities": "samples", "samples": 8, "dag_rule": "ancestors"},
     }
@@ -144,7 +151,16 @@ def not_standardised(name: str) -> dict[str, Any]:
     return {"encoder_options": {"hidden": (9,), "standardise": False}}
 
 
-WALKING = ("paper", "original", "residual", "pooled", "paper refitted", "samples")  # those with a policy that walks
+WALKING = (  # those with a policy that walks
+    "paper",
+    "original",
+    "residual",
+    "pooled",
+    "recommended",
+    "paper refitted",
+    "samples",
+)
+POOLED = ("pooled", "recommended")  # they learn from validation documents too, and are judged by those that have not
 CONSISTENT = (
     *WALKING,
     "sl",

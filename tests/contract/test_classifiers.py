@@ -26,6 +26,7 @@ from tests.contract.classifiers import (
     DAG,
     DETERMINISTIC,
     N_FEATURES,
+    POOLED,
     READS_TEXTS,
     REFITTED,
     SETTLING,
@@ -374,7 +375,8 @@ def test_a_corpus_without_any_label_teaches_to_give_none(name):
     assert made.score(X, [[] for _ in X]) == 1
 
 
-@pytest.mark.parametrize("name", READ_FEATURES)
+# Not of a kernel part, which goes by ranks: there a missing value is the median (tests/exact/test_kernel_part.py).
+@pytest.mark.parametrize("name", [name for name in READ_FEATURES if name != "recommended"])
 def test_missing_values_are_taken_as_the_mean_of_training(name):
     X, y = documents()
     made = fitted(name, "tree")
@@ -399,7 +401,8 @@ def test_sparse_and_dense_features_agree(name):
     for made in (from_dense, from_sparse):
         assert np.array_equal(made.predict_proba(sparse.csr_array(dense)), made.predict_proba(dense))
         assert np.array_equal(made.predict(sparse.csr_array(dense)).toarray(), made.predict(dense).toarray())
-    np.testing.assert_allclose(from_sparse.predict_proba(dense), from_dense.predict_proba(dense), atol=2e-2)
+    if name != "recommended":  # which has other networks for sparse features, and no kernel part
+        np.testing.assert_allclose(from_sparse.predict_proba(dense), from_dense.predict_proba(dense), atol=2e-2)
 
 
 def test_texts_examples_and_a_corpus_are_the_same_documents(name):
@@ -417,7 +420,7 @@ def test_validation_documents_may_be_given(name):
     made = MAKERS[name](TREE).fit(X, y, valid=(rest, labels))
     assert made.n_documents_ == len(X) + len(rest) * (name in REFITTED)
     assert made.validation_.documents == len(rest)
-    if name not in ("pooled", *REFITTED):  # they have learned from these documents, and were judged before they had
+    if name not in (*POOLED, *REFITTED):  # they have learned from these documents, and were judged before they had
         assert made.validation_.scores["example_f1"] == pytest.approx(made.score(rest, labels))
 
 

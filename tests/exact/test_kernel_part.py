@@ -10,7 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.preprocessing import QuantileTransformer
 
 import hilap
-from hilap import HiLAPClassifier
+from hilap import HiLAPClassifier, kernel_part
 from hilap.corpus import Examples
 from hilap.errors import ModelError, SettingError
 from hilap.kernel_part import KernelPart, alike, cross_fit
@@ -89,6 +89,29 @@ def test_some_points_solve_the_regression_on_their_span():
     np.testing.assert_allclose(said, np.clip(expected, 1e-5, 1 - 1e-5), atol=1e-4)
     for _ in range(20):
         assert objective(best) <= objective(best + 1e-3 * rng.normal(size=best.shape)) + 1e-9
+
+
+def test_a_regression_on_some_points_is_the_same_in_blocks(monkeypatch):
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(70, 3)).astype(np.float32)
+    labels = sparse.csr_array((rng.random((70, 4)) < 0.3).astype(np.int8))
+    folds = [np.sort(fold) for _ in range(2) for fold in np.array_split(rng.permutation(70), 3)]
+    whole, blocks = (
+        cross_fit(rows, labels, folds, repeats=2, width=1.2, ridge=0.3, points=20, seed=1)
+        for size in (4_096, 7)
+        if monkeypatch.setattr(kernel_part, "_BLOCK", size) is None
+    )
+    np.testing.assert_array_equal(blocks.points, whole.points)
+    np.testing.assert_allclose(blocks.honest, whole.honest, atol=1e-5)
+    np.testing.assert_allclose(blocks.weight, whole.weight, atol=1e-5)
+
+
+def test_a_very_large_taxonomy_has_fewer_points(monkeypatch):
+    monkeypatch.setattr(kernel_part, "MOST_WEIGHTS", 50)
+    assert KernelPart.scaled(documents(30), 30).weight.shape == (4, 12)
+    monkeypatch.setattr(kernel_part, "MOST_WEIGHTS", 3)
+    with pytest.raises(SettingError, match="the kernel part would have 1 documents x 4 labels; set kernel_share to 0"):
+        KernelPart.scaled(documents(30), 30)
 
 
 def test_ranks_are_those_of_another_library():

@@ -53,6 +53,51 @@ def test_off_switches_off_what_a_preset_switches_on():
         HiLAPClassifier(TREE, gamma="off").check()
 
 
+SHORT = {"folds": 2, "flat_epochs": 1, "reinforced_epochs": 1, "rollouts": 2, "seed": 0}
+ROWS = np.random.default_rng(0).normal(size=(24, 4)).astype(np.float32)
+GIVEN = [["b"], ["c"], ["a"]] * 8
+
+
+def trained(documents, **settings):
+    return HiLAPClassifier(TREE, preset="recommended", **{**SHORT, **settings}).fit(documents, GIVEN)
+
+
+def test_the_recommended_preset_has_a_kernel_part_and_deep_networks_for_dense_features():
+    made = trained(ROWS)
+    assert (made.policy_settings_.kernel_share, made.policy_settings_.max_constraint) == (0.5, True)
+    assert made.network_.kernel is not None
+    assert (made.network_.encoder.hidden, made.network_.encoder.dropout) == ((1000, 1000, 1000), 0.7)
+    assert (made.train_settings_.biased_walks, len(made.train_settings_.rewards)) == (True, 3)
+
+
+def test_what_the_user_says_goes_before_the_recommended_preset():
+    made = trained(ROWS, encoder="mlp", encoder_options={"hidden": (9,)}, kernel_share=0.0, reward="example_f1")
+    assert made.network_.kernel is None
+    assert made.train_settings_.rewards == {"example_f1": 1.0}
+    assert (made.network_.encoder.hidden, made.network_.encoder.dropout) == ((9,), 0.7)  # dropout is left to the preset
+    wider = trained(ROWS, encoder_options={"hidden": (9,)}, kernel_width=2.0)
+    assert wider.train_settings_.kernel_width == 2.0
+    assert wider.network_.kernel is not None
+
+
+def test_the_recommended_preset_has_no_kernel_part_for_sparse_features_or_texts():
+    rows = trained(sparse.csr_array(np.where(ROWS > 0, ROWS, 0)))
+    assert rows.network_.kernel is None
+    assert rows.network_.encoder.hidden == (150,)
+    texts = trained(["one two", "three", "four five"] * 8)
+    assert texts.network_.kernel is None
+    assert texts.network_.wide is not None
+    assert texts.train_settings_.biased_walks
+
+
+def test_the_residual_preset_is_as_it_was():
+    _, train, _ = HiLAPClassifier(TREE, preset="residual")._settings(text=False, dense=True)
+    policy, same, _ = HiLAPClassifier(TREE, preset="residual")._settings(text=False)
+    assert train == same
+    assert (train.biased_walks, train.reward, train.flat_epochs) == (False, "example_f1", 30)
+    assert (policy.kernel_share, policy.max_constraint) == (0.0, False)
+
+
 def test_options_of_a_wide_part_that_is_not_there_are_refused():
     with pytest.raises(SettingError, match="wide_options are of the wide part, which is not there"):
         HiLAPClassifier(TREE, wide_options={"max_words": 10}).check()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 HILAP = "hilap"
 PRESETS = {
-    HILAP: ("paper", "original", "residual"),
+    HILAP: ("paper", "original", "residual", "recommended"),
     "flat": ("default", "paper", "deep"),
     "hmcn": ("default", "hilap"),
     "c-hmcnn": ("default", "paper-funcat", "paper-go"),
