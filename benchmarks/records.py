@@ -113,8 +113,10 @@ BASE_METHODS = {
 NAMES = (
     {
         "hilap": "HiLAP, recommended",
-        "hilap-preset": "HiLAP, the preset as it is",
-        "hilap-minilm": "HiLAP, the preset as it is, with MiniLM's vectors",
+        "hilap-preset": "HiLAP, the recommended preset as it is",
+        "hilap-macro": "HiLAP, asked for Macro-F1 alone",
+        "hilap-residual": "HiLAP, the preset `residual` as it is",
+        "hilap-minilm": "HiLAP, the preset `residual` with MiniLM's vectors",
         "hilap-paper": "HiLAP, as in the paper",
         "hilap-paper-refit": "HiLAP, as in the paper, all documents",
         "hilap-paper-walks": "HiLAP, as in the paper, four walks judged by each other",
@@ -133,7 +135,16 @@ NAMES = (
 )
 # Walks that were reinforced.
 WHOLE = (
-    *("hilap", "hilap-preset", "hilap-minilm", "hilap-paper", "hilap-paper-refit", "hilap-paper-walks"),
+    *(
+        "hilap",
+        "hilap-preset",
+        "hilap-macro",
+        "hilap-residual",
+        "hilap-minilm",
+        "hilap-paper",
+        "hilap-paper-refit",
+        "hilap-paper-walks",
+    ),
     *("hilap-original", "hilap-quick", "hilap-nosl", "hilap-noflat"),
 )
 LEAST_EPOCHS = 4  # of fewer, that one of the last two was best says nothing

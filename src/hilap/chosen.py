@@ -13,6 +13,7 @@ import numpy as np
 
 from hilap.errors import SettingError, did_you_mean
 from hilap.settings import (
+    CHOSEN,
     FOR_DENSE_FEATURES,
     FOR_FEATURES,
     FOR_TEXTS,
@@ -77,6 +78,10 @@ def chosen_settings(
         raise SettingError(
             "refit must be false where residual is true: such a policy starts at a threshold chosen on documents that "
             "nothing has learned from; set folds above 1 and pool_validation=True to learn from all documents there"
+        )
+    if policy.condense and settings.wide_loss == CHOSEN:
+        raise SettingError(
+            f"condense is chosen with the wide part, as wide_loss={CHOSEN!r} says; leave it out, or name a wide_loss"
         )
     _check_kernel(parameters, policy, settings)
     learns = policy.residual or settings.imitation_epochs or settings.reinforced_epochs

@@ -38,7 +38,8 @@ from hilap.storage import Stored, anew, check_checkpoint, load_folder
 from hilap.taxonomy import Taxonomy
 from hilap.training import Trainer, TrainingData, plan
 from hilap.training.callbacks import Callback, ProgressBar
-from hilap.training.phases import THRESHOLDS, Run, best_threshold, score_sets
+from hilap.training.phases import Run
+from hilap.training.scoring import THRESHOLDS, best_threshold, score_sets
 from hilap.wide import Wide, pretrained
 
 if TYPE_CHECKING:
@@ -428,7 +429,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         judged: dict[str, Any] = {"threshold": threshold, "tune": tune, "bias": bias, "kept": kept}
         run = plan(train.taxonomy, network, data, held_out, settings, **judged)
         if members is not None:
-            members._lend(run, settings)
+            members._lend(run, run.settings)
         bars = [ProgressBar()] if self.progress else []
         trainer = Trainer(
             settings,
@@ -458,7 +459,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         network.fold()
         self.network_, self.taxonomy_ = network, train.taxonomy
         self._note_width()
-        self.policy_settings_, self.train_settings_ = policy, settings.but(refit=kept is not None)
+        self.policy_settings_ = policy.but(condense=network.condensing is not None)
+        self.train_settings_ = run.settings.but(refit=kept is not None)
         self.label_counts_, self.n_documents_ = data.label_counts(), len(data)
         self.fingerprints_ = (data.fingerprint, held_out.fingerprint)
         self.max_steps_ = run.max_steps

@@ -13,6 +13,7 @@ from hilap.errors import SettingError, did_you_mean, require
 
 SettingsT = TypeVar("SettingsT", bound="Settings")
 METRICS = ("example_f1", "micro_f1", "macro_f1", "mean", "balanced")
+CHOSEN = "chosen"  # of several linear parts the one that does best (`hilap.training.choice`)
 PRETRAINED = ("static", "transformer")  # encoders that know something before they are trained
 REWARDS = ("example_f1", "f_beta", "weighted_f1", "hierarchical", "micro_f1", "macro_f1")
 
@@ -118,8 +119,11 @@ class TrainSettings(Settings):
     # In the end, learn anew from training and validation documents, for as many epochs as were best (ours).
     refit: bool = False
     wide: bool = False  # a linear TF-IDF part whose logits are added to the flat ones (ours)
-    wide_loss: Literal["squared_hinge", "hinge", "structured"] = "squared_hinge"  # of its SVMs
-    wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
+    # Of its SVMs. `chosen`: what does best of squared_hinge, the same condensed, and structured SVMs condensed.
+    wide_loss: Literal["squared_hinge", "hinge", "structured", "chosen"] = "squared_hinge"
+    wide_strength: float = (
+        1.0  # of its SVMs: what an error costs against large weights; twice that in chosen structured ones
+    )
     wide_vectors: str | None = None  # an encoder whose vectors, as they are, stand beside the words in it
     kernel_width: float = 1.0  # of its kernel: so many deviations apart in every feature, documents are alike by 1/e
     kernel_ridge: float = 1.0  # what large weights of the kernel part cost against errors
@@ -168,7 +172,7 @@ class TrainSettings(Settings):
         require(good, "label_text", "true, false, 'start' or 'tied'", self.label_text)
         without = self.wide or self.label_text is not True
         require(without, "label_text", "false, 'start' or 'tied' unless wide is true", self.label_text)
-        _one_of("wide_loss", self.wide_loss, ("squared_hinge", "hinge", "structured"))
+        _one_of("wide_loss", self.wide_loss, ("squared_hinge", "hinge", "structured", CHOSEN))
         _number("wide_strength", self.wide_strength, 1e-6, 1e6)
         _number("kernel_width", self.kernel_width, 1e-6, 1e6)
         _number("kernel_ridge", self.kernel_ridge, 1e-6, 1e6)
@@ -296,9 +300,8 @@ FOR_DENSE_FEATURES: dict[str, dict[str, Any]] = {
         "batch_size": 64,
     },
 }
-FOR_TEXTS: dict[str, dict[str, Any]] = {
-    preset: {"wide": True, "wide_strength": 0.5} for preset in ("residual", "recommended")
-}
+_WIDE = {"wide": True, "wide_strength": 0.5}
+FOR_TEXTS: dict[str, dict[str, Any]] = {"residual": _WIDE, "recommended": {**_WIDE, "wide_loss": CHOSEN}}
 """Preset -> what it changes further where documents are features, dense ones or any, or texts."""
 OPTIONS_FOR_DENSE_FEATURES: dict[str, dict[str, dict[str, Any]]] = {
     "recommended": {"mlp": {"hidden": (1000, 1000, 1000), "dropout": 0.7}},

@@ -128,8 +128,8 @@ class BothRows:
 class Margins:
     """What cross-fitting found: a linear model for all labels, and honest logits of the documents it learned from."""
 
-    weight: NDArray[np.float32]  # (F, L)
-    bias: NDArray[np.float32]  # (L,)
+    weight: NDArray[np.floating[Any]]  # (F, L)
+    bias: NDArray[np.floating[Any]]  # (L,)
     honest: NDArray[np.float32]  # (repeats, n, L) by the SVMs of the fold that the document is in
 
 
@@ -225,12 +225,38 @@ def cross_fit(
     label_rows
         (L, F) TF-IDF rows of what labels are called, if that is to count.
     """
-    if loss == "structured":
-        weight, bias, honest = _solve_together(rows, labels, folds, repeats, strength, taxonomy)
-    else:
-        goal = (strength, loss == "squared_hinge", TOLERANCE, PASSES)
-        weight, bias, honest = _solve(rows, labels, folds, repeats, goal)
+    raw = solved(rows, labels, folds, repeats=repeats, strength=strength, loss=loss, taxonomy=taxonomy)
     alike = None if label_rows is None else (rows @ label_rows.T).toarray().astype(np.float32)
+    return scaled(raw, labels, taxonomy=taxonomy, condense=condense, alike=alike, label_rows=label_rows)
+
+
+def solved(
+    rows: sparse.csr_array,
+    labels: sparse.csr_array,
+    folds: Sequence[NDArray[np.int64]],
+    *,
+    repeats: int,
+    strength: float,
+    loss: str,
+    taxonomy: Taxonomy,
+) -> Margins:
+    """The SVMs of `cross_fit`, before their margins are made logits."""
+    if loss == "structured":
+        return _solve_together(rows, labels, folds, repeats, strength, taxonomy)
+    return _solve(rows, labels, folds, repeats, (strength, loss == "squared_hinge", TOLERANCE, PASSES))
+
+
+def scaled(
+    raw: Margins,
+    labels: sparse.csr_array,
+    *,
+    taxonomy: Taxonomy,
+    condense: bool,
+    alike: NDArray[np.float32] | None = None,
+    label_rows: sparse.csr_array | None = None,
+) -> Margins:
+    """With margins made logits; `alike` are (n, L) likenesses of documents to what labels are called."""
+    honest = raw.honest
     voices = honest.mean(0) if not condense or alike is not None else _read(honest, taxonomy)
     slope, named, intercept = _platt(voices, alike, labels)
     if condense and alike is not None:  # two voices are condensed as one: so how loud they are together comes last
@@ -238,11 +264,11 @@ def cross_fit(
         louder, _, intercept = _platt(_read(together, taxonomy), None, labels)
         slope, named = slope * louder, named * louder
     honest = honest * np.float32(slope) + np.float32(intercept)
-    weight *= slope
+    weight = raw.weight * slope
     if alike is not None and label_rows is not None:
         honest += np.float32(named) * alike
         weight += named * label_rows.T.toarray()
-    return Margins(weight.astype(np.float32), (bias * slope + intercept).astype(np.float32), honest)
+    return Margins(weight.astype(np.float32), (raw.bias * slope + intercept).astype(np.float32), honest)
 
 
 def _solve(
@@ -251,8 +277,8 @@ def _solve(
     folds: Sequence[NDArray[np.int64]],
     repeats: int,
     goal: tuple[float, bool, float, int],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float32]]:
-    """(F, L) weights and (L,) offsets, the mean over all SVMs; (repeats, n, L) margins by SVMs of other folds."""
+) -> Margins:
+    """Weights and offsets, the mean over all SVMs, and margins by SVMs of other folds."""
     from hilap.descent import cross_hinge, lengths
 
     (n, n_labels), width = labels.shape, rows.shape[1]
@@ -277,7 +303,7 @@ def _solve(
     # Labels know nothing of each other, so the result is the same with any number of threads.
     with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         list(pool.map(solve, range(n_labels)))
-    return weight, bias, honest
+    return Margins(weight, bias, honest)
 
 
 def _solve_together(
@@ -287,7 +313,7 @@ def _solve_together(
     repeats: int,
     strength: float,
     taxonomy: Taxonomy,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float32]]:
+) -> Margins:
     """The same as `_solve`, by one structured SVM for each fold."""
     from hilap.consistent.structured import solve
 
@@ -325,7 +351,7 @@ def _solve_together(
             f"the wide part's structured loss may be {worst:.1%} above its optimum after {SET_PASSES} passes over the "
             f"documents; give a smaller wide_strength (now {strength:g})"
         )
-    return total[:-1], total[-1], honest
+    return Margins(total[:-1], total[-1], honest)
 
 
 def _read(logits: NDArray[np.float32], taxonomy: Taxonomy) -> NDArray[np.float32]:
@@ -352,4 +378,4 @@ def _platt(
     return slopes[0], slopes[1], float(fitted.intercept_[0])
 
 
-__all__ = ["Both", "BothRows", "Margins", "Wide", "columns", "cross_fit", "pretrained"]
+__all__ = ["Both", "BothRows", "Margins", "Wide", "columns", "cross_fit", "pretrained", "scaled", "solved"]

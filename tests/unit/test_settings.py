@@ -101,7 +101,11 @@ BAD: list[tuple[type, dict, str]] = [
         {"condense": True, "max_constraint": True},
         "condense must be false where max_constraint is true, got True",
     ),
-    (TrainSettings, {"wide_loss": "log"}, "wide_loss must be one of 'squared_hinge', 'hinge', 'structured', got 'log'"),
+    (
+        TrainSettings,
+        {"wide_loss": "log"},
+        "wide_loss must be one of 'squared_hinge', 'hinge', 'structured', 'chosen', got 'log'",
+    ),
     (TrainSettings, {"wide_strength": 0}, "wide_strength must be a number between 1e-06 and 1e+06, got 0"),
     (TrainSettings, {"learning_rate": 11}, "learning_rate must be a number between 0 and 10, got 11"),
     (TrainSettings, {"weight_decay": "1"}, "weight_decay must be a number between 0 and 10, got '1'"),

@@ -32,8 +32,10 @@ from hilap.settings import PRESETS, PolicySettings, TrainSettings
 from hilap.taxonomy import Taxonomy
 from hilap.training import Phase, Trainer, TrainingData
 from hilap.training import phases as training_phases
+from hilap.training import scoring as training_scoring
 from hilap.training.callbacks import Callback, EpochLines, JsonLog, ProgressBar, TensorBoard
-from hilap.training.phases import ROUGH_RESIDUAL, Run, best_threshold, plan, score_sets
+from hilap.training.phases import Run, plan
+from hilap.training.scoring import ROUGH_RESIDUAL, best_threshold, score_sets
 
 
 class Watcher(Callback):
@@ -507,7 +509,8 @@ def test_refit_learns_from_all_documents_for_as_many_epochs_as_were_best(setting
     kept = {phase["name"]: phase["best_epoch"] for phase in phases(plain.history_)}
     rising = count()  # by hand: every epoch is better than the one before, so the last is kept
     scored = training_phases.score_sets
-    monkeypatch.setattr(training_phases, "score_sets", lambda *given: {**scored(*given), "select": next(rising)})
+    for module in (training_phases, training_scoring):
+        monkeypatch.setattr(module, "score_sets", lambda *given: {**scored(*given), "select": next(rising)})
     horizon = plain.train_settings_.schedule == "constant"  # else fewer epochs are another schedule
     decode = {name: value for name, value in vars(plain.decode_).items() if name in DECIDED and value != 0}
     if plain.train_settings_.variant == "hilap":

@@ -21,29 +21,25 @@ from torch import Tensor, nn
 from hilap import kernel_part
 from hilap.corpus import Examples
 from hilap.decoding import StopBias, decode, shortfalls, tune_stop_bias
+from hilap.decoding.coherence import Condensing
 from hilap.encoders import parameter_rates
 from hilap.encoders.rows import DenseRows, SparseRows
 from hilap.label_text import label_texts
-from hilap.metrics import flat as flat_metrics
 from hilap.metrics.counts import label_counts, pair
-from hilap.metrics.single import single
 from hilap.network import Network, Seen, averaged, evaluating, flat_loss, reinforced_loss, supervised_loss
 from hilap.policy import Documents, imitation_loss, sampler
 from hilap.rewards import OF_ALL, Standing, mixed
-from hilap.settings import TrainSettings
+from hilap.settings import CHOSEN, TrainSettings
 from hilap.taxonomy import Taxonomy
+from hilap.training.choice import choose, kinds
 from hilap.training.data import TrainingData
+from hilap.training.scoring import ROUGH, ROUGH_RESIDUAL, best_threshold, score_sets
 from hilap.training.trainer import Phase
 from hilap.wide import BothRows, cross_fit
 
 PREDICT_BATCH = 256
 REINFORCED = "reinforced"
 MOST_TUNED = 20_000  # documents that a stop bias is tuned on
-THRESHOLDS = tuple(n / 100 for n in (*range(2, 50, 2), *range(50, 95, 10)))
-"""Where the threshold of a flat model, or of HiLAP-SL, is looked for."""
-ROUGH = {"constant": (-0.4, -0.2, 0.0, 0.2, 0.4), "prior": (0.0, 0.1, 0.2)}
-ROUGH_RESIDUAL = {"constant": ROUGH["constant"], "count": (0.0, 0.25, 0.5, 0.75)}
-"""Where the stop bias is looked for after every epoch; after the last one it is looked for more closely."""
 ENTROPY_DECAY, ENTROPY_EVERY = 0.9, 500  # of the published code
 
 
@@ -118,10 +114,13 @@ class Run:
         """
         if self.honest is None or self.honest_valid is None:
             return self.valid.labels, None
-        rows = np.random.default_rng([self.settings.seed, 19]).permutation(len(self.train))
-        rows = np.sort(rows[: max(0, MOST_TUNED - len(self.valid))])
+        rows = self._drawn(len(self.train), max(0, MOST_TUNED - len(self.valid)))
         labels = sparse.vstack([self.valid.labels, self.train.labels[rows]], format="csr")
         return labels, torch.cat([self.honest_valid, self.honest[rows]])
+
+    def _drawn(self, n: int, most: int) -> NDArray[np.int64]:
+        """All of n documents, or so many that the seed draws."""
+        return np.sort(np.random.default_rng([self.settings.seed, 19]).permutation(n)[:most])
 
     def stand(self) -> Now:
         """How the greedy walk stands since the last epoch; found again where a run is resumed, to the same."""
@@ -135,7 +134,10 @@ class Run:
         return bias.vector(self.taxonomy, self.train.label_counts(), len(self.train), shortfall)
 
     def fit_wide(self) -> None:
-        """Solve the wide part: it takes seconds and always gives the same, so no checkpoint has to keep it."""
+        """Solve the wide part: it takes seconds and always gives the same, so no checkpoint has to keep it.
+
+        Where its loss is to be chosen, the settings of the run and the network are afterwards those of what was chosen.
+        """
         if self.network.wide is None:
             return
         beside, labels = self._beside()
@@ -145,17 +147,35 @@ class Run:
         if settings.label_text is True:
             called = Examples.of(self.taxonomy, [[]] * len(self.taxonomy), texts=label_texts(self.taxonomy))
             named = self.network.wide.rows(called)
-        found = cross_fit(
-            rows,
-            labels,
-            self.folds,
-            repeats=settings.repeats,
-            strength=settings.wide_strength,
-            loss=settings.wide_loss,
-            taxonomy=self.taxonomy,
-            condense=self.network.condensing is not None,
-            label_rows=named,
-        )
+        if settings.wide_loss == CHOSEN:
+            size = rows.shape[1] * len(self.taxonomy)
+            choice = choose(
+                rows,
+                labels,
+                self.folds,
+                kinds(settings.wide_strength, may_condense=self.network.constraint is None, weights=size),
+                repeats=settings.repeats,
+                taxonomy=self.taxonomy,
+                averaging=self.network.averaging,
+                metric=settings.select,
+                judged=self._drawn(labels.shape[0], MOST_TUNED),
+                label_rows=named,
+            )
+            found, kind = choice.found, choice.kind
+            self.settings = settings.but(wide_loss=kind.loss, wide_strength=kind.strength)
+            self.network.condensing = Condensing(self.taxonomy) if kind.condense else None
+        else:
+            found = cross_fit(
+                rows,
+                labels,
+                self.folds,
+                repeats=settings.repeats,
+                strength=settings.wide_strength,
+                loss=settings.wide_loss,
+                taxonomy=self.taxonomy,
+                condense=self.network.condensing is not None,
+                label_rows=named,
+            )
         self.wide = torch.from_numpy(found.honest)
         self.network.wide.weight.copy_(torch.from_numpy(found.weight))
         self.network.wide.bias.copy_(torch.from_numpy(found.bias))
@@ -528,19 +548,3 @@ def _logits(run: Run, data: TrainingData, logits_of: Callable[[Any], Tensor]) ->
 
 def _blocks(n: int) -> list[NDArray[np.int64]]:
     return list(np.array_split(np.arange(n), max(1, -(-n // PREDICT_BATCH))))
-
-
-def score_sets(gold: Any, found: Any, select: str) -> dict[str, float]:
-    """Micro-, Macro- and example F1, and under `select` the one that chooses."""
-    scores = {
-        "micro_f1": flat_metrics.micro(gold, found).f1,
-        "macro_f1": flat_metrics.macro(gold, found).f1,
-        "example_f1": flat_metrics.example(gold, found).f1,
-    }
-    return {**scores, "select": single(scores, select)}
-
-
-def best_threshold(gold: Any, probabilities: NDArray[Any], select: str) -> tuple[float, dict[str, float]]:
-    """The threshold that gives the best score, and the scores it gives."""
-    tried = [(t, score_sets(gold, probabilities > t, select)) for t in THRESHOLDS]
-    return max(tried, key=lambda pair: pair[1]["select"])
