@@ -7,7 +7,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any, TypeGuard
 
-from cells import F1, HEADINGS, NONE, listing, markdown_table, mean_of
+from cells import F1, HEADINGS, NONE, figure, listing, markdown_table, mean_of
 from certainty import LIMIT, Comparison, best_words, p_value, p_words
 from orientation import SHAPES
 from parts import stages_of
@@ -15,12 +15,12 @@ from records import CALLED, SETS, Runs, is_hilap, is_own, is_rival
 
 WORDS = """\
 Who is first on a set, and how far HiLAP lies ahead of the best of all the others we ran, whatever their encoder, or
-behind; *p* says how easily chance alone would make such a lead ([how](#how-to-read-the-tables)). HiLAP is `hilap`, the
-recommended preset with settings chosen for each set on validation documents (`benchmarks/settings/hilap.toml`), or,
-where that was not run, the best of its other forms. *Other rows* counts what it is compared with: settings of other
-systems, so that one network at three thresholds is three rows, and HiLAP's own flat models and HiLAP-SL on other base
-models; parts of HiLAP that its ablation leaves are not among them. Systems that were not run yet are not in it: the
-sections below say which were."""
+behind; *p* says how easily chance alone would make such a lead ([how](#how-to-read-the-tables)). HiLAP is `hilap`, with
+settings chosen for each set on validation documents (`benchmarks/settings/hilap.toml`), or, where that was not run, the
+best of its other forms; `hilap-preset` is the recommended preset as it is, which came of these settings. *Other rows*
+counts what it is compared with: settings of other systems, so that one network at three thresholds is three rows, and
+HiLAP's own flat models and HiLAP-SL on other base models; parts of HiLAP that its ablation leaves are not among them.
+Systems that were not run yet are not in it: the sections below say which were."""
 CARE = """\
 **Read this with care.** The recommended preset learns its flat models from the validation documents too, and has
 several of them; most other systems are one network, or one SVM a label, of the training documents. Rows with *all
@@ -64,6 +64,13 @@ OWN_AHEAD = (
     "these models: {gaps}. No other way of reading the same probabilities that was tried, on FunCat and GO, brought "
     "more by that mean ([decision 15](decisions/0015-what-scores-allow.md))."
 )
+MACRO_ALONE = (
+    "Asked for Macro-F1 alone (`hilap-macro`: the flat models of `hilap`, its biases and the epoch of its walk chosen "
+    "by that score), as whoever takes a threshold for each label does, HiLAP is first by Macro-F1 of systems that are "
+    "no parts of it in {counted}. Most of these have one threshold, chosen by the mean of the three scores; none was "
+    "asked for Macro-F1 alone but those with thresholds for each label (`flat-scut`, `svm-scutfbr`). Micro-F1 / "
+    "Macro-F1 / EBF: {told}."
+)
 FUNCAT_MACRO = """\
 Why not on FunCat's Macro-F1: chance, as far as we can tell. On all documents of the other two splits, scored by models
 that have not seen them, one network has about the Macro-F1 of what HiLAP stands on, less with the lift that HiLAP has,
@@ -105,7 +112,8 @@ def reading_section(
     notes = [*care_words(pages), *with_vectors_words(pages)] if places else []
     if own:
         why.insert(0, OWN_AHEAD.format(places=listing(own), gaps="; ".join(gaps)))
-    return ["## Where HiLAP is first", WORDS, table, *([" ".join(told)] if told else []), *notes, *why]
+    alone = macro_words(pages)
+    return ["## Where HiLAP is first", WORDS, table, *([" ".join(told)] if told else []), *notes, *why, *alone]
 
 
 def reached(standings: Sequence[Standing | None]) -> str:
@@ -149,6 +157,24 @@ def preset_words(pages: Mapping[str, Sequence[Runs]]) -> list[str]:
     told = "Beside systems that are no parts of HiLAP, the preset with nothing chosen for a set (`hilap-preset`) is"
     counted = f"**{len(first)} of {len(places)}**, in **{sum(one.sure for one in first)}** with p < {LIMIT}"
     return [f"{told} first in {counted}."]
+
+
+def macro_words(pages: Mapping[str, Sequence[Runs]]) -> list[str]:
+    """What HiLAP has when it is asked for Macro-F1 alone, beside the best other system by that score."""
+    places, told = [], []
+    for name, runs in pages.items():
+        one = standing([run for run in runs if run.method == "hilap-macro" or not is_own(run)], "macro_f1")
+        if not _compared(one) or one.rival is None:
+            continue
+        places.append(one)
+        ours, theirs = (" / ".join(figure(mean_of(run, key)) for key in F1) for run in (one.ours, one.rival))
+        gap = f"Macro-F1 {one.ahead:+.2f}, {p_words(one.p)}"
+        told.append(f"on {CALLED.get(name, name)} {ours}, and `{one.rival.method}` {theirs} ({gap})")
+    if not places:
+        return []
+    first = [one for one in places if one.first]
+    counted = f"**{len(first)} of {len(places)}**, in **{sum(one.sure for one in first)}** with p < {LIMIT}"
+    return [MACRO_ALONE.format(counted=counted, told="; ".join(told))]
 
 
 def own_gaps(runs: Sequence[Runs]) -> str:

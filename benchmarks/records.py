@@ -135,17 +135,8 @@ NAMES = (
 )
 # Walks that were reinforced.
 WHOLE = (
-    *(
-        "hilap",
-        "hilap-preset",
-        "hilap-macro",
-        "hilap-residual",
-        "hilap-minilm",
-        "hilap-paper",
-        "hilap-paper-refit",
-        "hilap-paper-walks",
-    ),
-    *("hilap-original", "hilap-quick", "hilap-nosl", "hilap-noflat"),
+    *("hilap", "hilap-preset", "hilap-macro", "hilap-residual", "hilap-minilm", "hilap-original", "hilap-quick"),
+    *("hilap-paper", "hilap-paper-refit", "hilap-paper-walks", "hilap-nosl", "hilap-noflat"),
 )
 LEAST_EPOCHS = 4  # of fewer, that one of the last two was best says nothing
 PARTS = ("hilap-start",)  # HiLAP's own, not reinforced: neither the whole nor a rival

@@ -704,6 +704,28 @@ def test_without_the_preset_or_another_system_nothing_is_counted_of_it(methods, 
     assert BARE not in table.page(tmp_path)
 
 
+def test_hilap_asked_for_macro_f1_alone_stands_beside_the_best_other_system_by_it(gold, tmp_path):
+    judged(tmp_path, "funcat", "hilap-macro", [noisy(gold, 0.02, 0)], gold)
+    judged(tmp_path, "funcat", "svm", [noisy(gold, 0.4, 1)], gold)
+    judged(tmp_path, "funcat", "hilap-flat-members", [gold], gold)  # better, but a part of HiLAP
+    write_result(tmp_path, "go", "hilap-macro", 0, test=three(0.4, 0.05, 0.3))
+    write_result(tmp_path, "go", "flat-scut", 0, test=three(0.1, 0.0625, 0.125))
+    write_result(tmp_path, "go", "flat", 0, test=three(0.5, 0.04, 0.5))
+    write_result(tmp_path, "trove", "hilap-macro", 0)  # nothing to compare with
+    write_result(tmp_path, "arxiv", "svm", 0)
+    told = said(table.page(tmp_path))
+    assert "is first by Macro-F1 of systems that are no parts of it in **1 of 2**, in **1** with p < 0.05." in told
+    beside = "on GO 40.0 / 5.0 / 30.0, and `flat-scut` 10.0 / 6.25 / 12.5 (Macro-F1 -1.25, not tested)."
+    assert beside in told
+    assert told.count("on trove") == 0
+
+
+def test_without_such_a_run_nothing_is_said_of_macro_f1_alone(tmp_path):
+    for method in ("hilap", "svm"):
+        write_result(tmp_path, "go", method, 0)
+    assert "Asked for Macro-F1 alone" not in table.page(tmp_path)
+
+
 def test_where_its_own_flat_models_are_ahead_the_page_says_what_hilap_has_more_than_they(tmp_path):
     write_result(tmp_path, "funcat", "hilap", 0, test=three(0.30, 0.10, 0.31))
     write_result(tmp_path, "funcat", "hilap-flat-members", 0, test=three(0.31, 0.08, 0.305))
