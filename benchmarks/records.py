@@ -118,6 +118,7 @@ NAMES = (
         "hilap-residual": "HiLAP, the preset `residual` as it is",
         "hilap-minilm": "HiLAP, the preset `residual` with MiniLM's vectors",
         "hilap-paper": "HiLAP, as in the paper",
+        "hilap-paper-alpha": "HiLAP, as in the paper, alpha 30",
         "hilap-paper-refit": "HiLAP, as in the paper, all documents",
         "hilap-paper-walks": "HiLAP, as in the paper, four walks judged by each other",
         "hilap-original": "HiLAP, with what its published program adds",
@@ -136,7 +137,7 @@ NAMES = (
 # Walks that were reinforced.
 WHOLE = (
     *("hilap", "hilap-preset", "hilap-macro", "hilap-residual", "hilap-minilm", "hilap-original", "hilap-quick"),
-    *("hilap-paper", "hilap-paper-refit", "hilap-paper-walks", "hilap-nosl", "hilap-noflat"),
+    *("hilap-paper", "hilap-paper-alpha", "hilap-paper-refit", "hilap-paper-walks", "hilap-nosl", "hilap-noflat"),
 )
 LEAST_EPOCHS = 4  # of fewer, that one of the last two was best says nothing
 PARTS = ("hilap-start",)  # HiLAP's own, not reinforced: neither the whole nor a rival

@@ -8,7 +8,11 @@ from cells import F1, HEADINGS, NONE, figure, markdown_table, mean_of, score_cel
 from records import SETS, Runs, is_own
 
 POLICIES = ("hilap-paper", "bowcnn-paper")  # the paper's policy and losses; the first that a set has stands for it
-VARIANTS = {"-refit": "of all documents", "-walks": "with four walks"}  # how a row's name ends -> what it has
+VARIANTS = {
+    "-alpha": "with alpha 30",
+    "-refit": "of all documents",
+    "-walks": "with four walks",
+}  # how a row's name ends -> what it has
 TITLE = "## The paper's own method"
 WORDS = """\
 The recommended preset is not the paper's method: it stands on SVMs, or on several networks and a kernel machine, and

@@ -5,6 +5,7 @@ What contradicts itself, or would be looked at by nobody, is refused here, befor
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
@@ -55,8 +56,10 @@ def chosen_settings(
     given = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
     off = {name for name, value in given.items() if name in MAY_BE_OFF and isinstance(value, str) and value == OFF}
     own = {k: None if k in off else v for k, v in given.items() if v is not None}
-    chosen = PRESETS[preset] | (FOR_TEXTS if text else FOR_FEATURES).get(preset, {})
+    chosen = copy.deepcopy(PRESETS[preset]) | (FOR_TEXTS if text else FOR_FEATURES).get(preset, {})
     chosen |= (FOR_DENSE_FEATURES.get(preset, {}) if dense else {}) | own
+    if not chosen.get("wide") and chosen.get("wide_loss") == CHOSEN and "wide_loss" not in own:
+        del chosen["wide_loss"]  # the preset's, of a part that is not there
 
     def pick(kind: type[Settings]) -> Any:
         return kind.from_dict({f.name: chosen[f.name] for f in fields(kind) if f.name in chosen})
@@ -79,7 +82,7 @@ def chosen_settings(
             "refit must be false where residual is true: such a policy starts at a threshold chosen on documents that "
             "nothing has learned from; set folds above 1 and pool_validation=True to learn from all documents there"
         )
-    if policy.condense and settings.wide_loss == CHOSEN:
+    if settings.wide and settings.wide_loss == CHOSEN and "condense" in own:
         raise SettingError(
             f"condense is chosen with the wide part, as wide_loss={CHOSEN!r} says; leave it out, or name a wide_loss"
         )
@@ -101,9 +104,9 @@ def chosen_settings(
 
 
 def options_of(preset: str, encoder: str | Any, given: Mapping[str, Any] | None, *, dense: bool) -> dict[str, Any]:
-    """The options of an encoder that is given by name: the preset's for it, and the user's."""
-    named = dense and isinstance(encoder, str)
-    return {**(OPTIONS_FOR_DENSE_FEATURES.get(preset, {}).get(encoder, {}) if named else {}), **(given or {})}
+    """The options of an encoder that is given by name: the user's, or where there are none the preset's for it."""
+    named = dense and not given and isinstance(encoder, str)
+    return dict(OPTIONS_FOR_DENSE_FEATURES.get(preset, {}).get(encoder, {}) if named else given or {})
 
 
 def _check_options(parameters: Mapping[str, Any], settings: TrainSettings) -> None:

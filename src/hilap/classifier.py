@@ -33,7 +33,7 @@ from hilap.outputs import predictions
 from hilap.policy import Documents
 from hilap.prediction import Prediction, Step
 from hilap.products import ROWS, sigmoid
-from hilap.settings import DecodeSettings, PolicySettings, TrainSettings
+from hilap.settings import CHOSEN, DecodeSettings, PolicySettings, TrainSettings
 from hilap.storage import Stored, anew, check_checkpoint, load_folder
 from hilap.taxonomy import Taxonomy
 from hilap.training import Trainer, TrainingData, plan
@@ -70,7 +70,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The name of an encoder, or an encoder; None takes `mlp` for features and `tfidf` for texts, or, where there is a
         wide part (`preset="recommended"` on texts), that alone.
     encoder_options
-        The encoder's own settings, if it is given by name; of those left out the preset may have its own
+        The encoder's own settings, if it is given by name. Without any the preset may have some
         (`hilap.settings.OPTIONS_FOR_DENSE_FEATURES`).
     preset
         `paper`, `original` (the published code's ingredients), or ours: `recommended`, and `residual`, which lacks what
@@ -312,7 +312,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.check()
         train = examples_of(X, y, self.taxonomy)
         check_taxonomy(train, self.taxonomy)
-        policy, settings, decode = self._settings(text=train.features is None, dense=_dense(train))
+        policy, settings, decode = self._settings(text=train.features is None, dense=self._dense(train))
         check_streamed(train, policy, settings)
         train, held_out = with_validation(train, valid, share=settings.validation_share, seed=settings.seed)
         check_streamed(held_out, policy, settings)
@@ -380,10 +380,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 faults.append(fault)
         if len(faults) == len(kinds):
             raise faults[-1]
-        compares = any(
-            (self.kernel_share, self.kernel_width, self.kernel_ridge)
-        )  # who asks for that has dense features
-        _, settings, _ = self._settings(text=not compares, dense=compares)
+        _, settings, _ = self._settings_of_some_documents()
         if settings.wide_vectors is not None:
             pretrained(settings.wide_vectors, self.wide_vector_options)
         if self.encoder is not None and not isinstance(settings.label_text, bool):
@@ -407,10 +404,13 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kept: Mapping[str, int] | None = None,
     ) -> Run:
         """Train a network; `kept` has the best epoch of each phase, where all are learned anew up to there."""
+        if members is not None and settings.wide and settings.wide_loss == CHOSEN:
+            members._check_fitted()  # what they learned beside is what they have to stand beside again
+            policy, settings = members._same_part(policy, settings)
         generator = torch.Generator().manual_seed(settings.seed)
         default = DEFAULT_ENCODERS["texts" if train.features is None else "features"]
         encoder = self.encoder or ("none" if settings.wide else default)
-        made = make(encoder, **options_of(self.preset, encoder, self.encoder_options, dense=_dense(train)))
+        made = make(encoder, **options_of(self.preset, encoder, self.encoder_options, dense=self._dense(train)))
         if not isinstance(settings.label_text, bool):
             check_encoder(made, settings.label_text)
         first = copy.deepcopy(made).fit(train, generator=generator)
@@ -429,7 +429,7 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         judged: dict[str, Any] = {"threshold": threshold, "tune": tune, "bias": bias, "kept": kept}
         run = plan(train.taxonomy, network, data, held_out, settings, **judged)
         if members is not None:
-            members._lend(run, run.settings)
+            members._lend(run, settings)
         bars = [ProgressBar()] if self.progress else []
         trainer = Trainer(
             settings,
@@ -439,7 +439,8 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "settings": _plain(
                     {
                         **policy.to_dict(),
-                        **settings.to_dict(),
+                        **run.settings.to_dict(),
+                        "condense": network.condensing is not None,
                         **judged,
                         "bias": asdict(bias),
                     }
@@ -466,6 +467,14 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_steps_ = run.max_steps
         run.score_honestly()
         return run
+
+    def _same_part(self, policy: PolicySettings, settings: TrainSettings) -> tuple[PolicySettings, TrainSettings]:
+        """Settings of a run that borrows members, with the linear part that this classifier has, if it has one."""
+        had = self.train_settings_
+        if not had.wide:
+            return policy, settings
+        part = {"wide_loss": had.wide_loss, "wide_strength": had.wide_strength}
+        return policy.but(condense=self.policy_settings_.condense), settings.but(**part)
 
     def _lend(self, run: Run, settings: TrainSettings) -> None:
         """Give the members of this classifier to a run, which then need not train them."""
@@ -517,6 +526,32 @@ class HiLAPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if part is not None:
                 part.fit(train, generator=torch.Generator().manual_seed(0))
         return Wide(terms, len(train.taxonomy), beside)
+
+    def _dense(self, examples: Examples) -> bool:
+        """Whether documents are dense features, and what is to learn from them reads these."""
+        if examples.features is None or sparse.issparse(examples.features) or self.wide:
+            return False
+        return "features" in self._reads()
+
+    def _reads(self) -> tuple[str, ...]:
+        """What the encoder needs of a document; of one that is not given, what documents may have."""
+        if self.encoder is None or self.encoder == "none":
+            return ("texts", "features")
+        made = make(self.encoder, **(self.encoder_options or {})) if isinstance(self.encoder, str) else self.encoder
+        return tuple(made.reads)
+
+    def _settings_of_some_documents(self) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
+        """The settings for texts, or if these cannot be had, for dense or sparse features: which, is known in `fit`."""
+        kinds = [(True, False)] if "texts" in self._reads() else []
+        features = [(False, True), (False, False)]  # dense ones, which who asks for a kernel part must have
+        asks = any((self.kernel_share, self.kernel_width, self.kernel_ridge))
+        faults = []
+        for text, dense in [*features, *kinds] if asks else [*kinds, *features]:
+            try:
+                return self._settings(text=text, dense=dense)
+            except SettingError as fault:
+                faults.append(fault)
+        raise faults[0]
 
     def _settings(self, *, text: bool, dense: bool = False) -> tuple[PolicySettings, TrainSettings, DecodeSettings]:
         if self.output not in ("indicator", "labels"):
@@ -833,10 +868,6 @@ def _indicator(blocks: Iterable[torch.Tensor], n_labels: int) -> sparse.csr_arra
 
 def _stacked(blocks: Sequence[NDArray[np.float32]], n_labels: int) -> NDArray[np.float32]:
     return np.concatenate(blocks) if blocks else np.zeros((0, n_labels), dtype=np.float32)
-
-
-def _dense(examples: Examples) -> bool:
-    return examples.features is not None and not sparse.issparse(examples.features)
 
 
 def _bias_of(decode: DecodeSettings) -> decoding.StopBias:

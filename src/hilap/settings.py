@@ -276,8 +276,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "stay": True,
     },
     "residual": _RESIDUAL,  # ours
-    # Ours: what helped that one on validation documents of every set, of one kind of documents or of both
-    # (docs/decisions/0016); `FOR_DENSE_FEATURES` has the rest.
+    # Ours: that one with what the bench had come to for its sets (docs/decisions/0016); what is of one kind of
+    # documents is in `FOR_DENSE_FEATURES` and `FOR_TEXTS`.
     "recommended": {
         **_RESIDUAL,
         "biased_walks": True,
@@ -306,7 +306,7 @@ FOR_TEXTS: dict[str, dict[str, Any]] = {"residual": _WIDE, "recommended": {**_WI
 OPTIONS_FOR_DENSE_FEATURES: dict[str, dict[str, dict[str, Any]]] = {
     "recommended": {"mlp": {"hidden": (1000, 1000, 1000), "dropout": 0.7}},
 }
-"""Preset -> encoder -> options that it has there, where the user names no others."""
+"""Preset -> encoder -> options that it has there, where the user names none."""
 
 
 def _whole(name: str, value: Any, least: int) -> None:

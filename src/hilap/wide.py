@@ -227,7 +227,7 @@ def cross_fit(
     """
     raw = solved(rows, labels, folds, repeats=repeats, strength=strength, loss=loss, taxonomy=taxonomy)
     alike = None if label_rows is None else (rows @ label_rows.T).toarray().astype(np.float32)
-    return scaled(raw, labels, taxonomy=taxonomy, condense=condense, alike=alike, label_rows=label_rows)
+    return scaled(raw, labels, taxonomy=taxonomy, condense=condense, alike=alike, label_rows=label_rows, last=True)
 
 
 def solved(
@@ -254,8 +254,12 @@ def scaled(
     condense: bool,
     alike: NDArray[np.float32] | None = None,
     label_rows: sparse.csr_array | None = None,
+    last: bool = False,
 ) -> Margins:
-    """With margins made logits; `alike` are (n, L) likenesses of documents to what labels are called."""
+    """With margins made logits; `alike` are (n, L) likenesses of documents to what labels are called.
+
+    With `last` nobody needs the margins any more, and no second copy of the weights is made.
+    """
     honest = raw.honest
     voices = honest.mean(0) if not condense or alike is not None else _read(honest, taxonomy)
     slope, named, intercept = _platt(voices, alike, labels)
@@ -264,7 +268,7 @@ def scaled(
         louder, _, intercept = _platt(_read(together, taxonomy), None, labels)
         slope, named = slope * louder, named * louder
     honest = honest * np.float32(slope) + np.float32(intercept)
-    weight = raw.weight * slope
+    weight = np.multiply(raw.weight, slope, out=raw.weight if last else None)
     if alike is not None and label_rows is not None:
         honest += np.float32(named) * alike
         weight += named * label_rows.T.toarray()

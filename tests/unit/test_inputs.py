@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 from hilap import HiLAPClassifier, Taxonomy
+from hilap.corpus import Examples
 from hilap.errors import SettingError, TaxonomyError
 from hilap.inputs import examples_of
 
@@ -74,7 +75,7 @@ def test_what_the_user_says_goes_before_the_recommended_preset():
     made = trained(ROWS, encoder="mlp", encoder_options={"hidden": (9,)}, kernel_share=0.0, reward="example_f1")
     assert made.network_.kernel is None
     assert made.train_settings_.rewards == {"example_f1": 1.0}
-    assert (made.network_.encoder.hidden, made.network_.encoder.dropout) == ((9,), 0.7)  # dropout is left to the preset
+    assert (made.network_.encoder.hidden, made.network_.encoder.dropout) == ((9,), 0.0)  # all of them or none
     wider = trained(ROWS, encoder_options={"hidden": (9,)}, kernel_width=2.0)
     assert wider.train_settings_.kernel_width == 2.0
     assert wider.network_.kernel is not None
@@ -88,6 +89,37 @@ def test_the_recommended_preset_has_no_kernel_part_for_sparse_features_or_texts(
     assert texts.network_.kernel is None
     assert texts.network_.wide is not None
     assert texts.train_settings_.biased_walks
+
+
+def test_features_beside_texts_count_only_where_they_are_read():
+    words = ["one two", "three", "four five"] * 8
+    both = Examples.of(TREE, GIVEN, texts=words, features=ROWS)
+    for settings in ({"encoder": "tfidf"}, {"wide": True}):
+        made = HiLAPClassifier(TREE, preset="recommended", **SHORT, **settings).fit(both)
+        assert made.network_.kernel is None
+        assert made.predict(words).shape == (24, 3)
+    assert HiLAPClassifier(TREE, preset="recommended", **SHORT).fit(both).network_.kernel is not None
+
+
+@pytest.mark.parametrize(
+    ("documents", "settings"),
+    [
+        (["one two", "three", "four five"] * 8, {"wide": False, "encoder": "tfidf"}),
+        (sparse.csr_array(np.where(ROWS > 0, ROWS, 0)), {"encoder": "mlp"}),
+        (ROWS, {"max_constraint": False}),
+        (ROWS, {"max_constraint": False, "wide": False}),
+    ],
+)
+def test_scores_are_condensed_where_there_is_no_linear_part_to_choose(documents, settings):
+    made = trained(documents, condense=True, **settings)
+    assert made.policy_settings_.condense
+    assert made.train_settings_.wide_loss == "squared_hinge"  # of a part that is not there: the default
+
+
+def test_settings_of_a_fitted_model_are_its_own():
+    made = trained(ROWS)
+    made.train_settings_.reward["example_f1"] = 7.0
+    assert trained(ROWS).train_settings_.reward["example_f1"] == 1.0
 
 
 def test_the_residual_preset_is_as_it_was():

@@ -136,7 +136,8 @@ class Run:
     def fit_wide(self) -> None:
         """Solve the wide part: it takes seconds and always gives the same, so no checkpoint has to keep it.
 
-        Where its loss is to be chosen, the settings of the run and the network are afterwards those of what was chosen.
+        Where its loss is to be chosen it takes a few times as long, and the settings of the run and the network are
+        afterwards those of what was chosen.
         """
         if self.network.wide is None:
             return
@@ -148,17 +149,18 @@ class Run:
             called = Examples.of(self.taxonomy, [[]] * len(self.taxonomy), texts=label_texts(self.taxonomy))
             named = self.network.wide.rows(called)
         if settings.wide_loss == CHOSEN:
-            size = rows.shape[1] * len(self.taxonomy)
+            sizes = {"weights": rows.shape[1] * len(self.taxonomy), "pairs": rows.shape[0] * len(self.taxonomy)}
             choice = choose(
                 rows,
                 labels,
                 self.folds,
-                kinds(settings.wide_strength, may_condense=self.network.constraint is None, weights=size),
+                kinds(settings.wide_strength, may_condense=self.network.constraint is None, **sizes),
                 repeats=settings.repeats,
                 taxonomy=self.taxonomy,
                 averaging=self.network.averaging,
                 metric=settings.select,
                 judged=self._drawn(labels.shape[0], MOST_TUNED),
+                lift=self.network.lifting is not None,
                 label_rows=named,
             )
             found, kind = choice.found, choice.kind
