@@ -112,7 +112,7 @@ BASE_METHODS = {
 }
 NAMES = (
     {
-        "hilap": "HiLAP, recommended",
+        "hilap": "HiLAP, settings for the set",
         "hilap-preset": "HiLAP, the recommended preset as it is",
         "hilap-macro": "HiLAP, asked for Macro-F1 alone",
         "hilap-residual": "HiLAP, the preset `residual` as it is",

@@ -38,7 +38,7 @@ Pair = tuple[str, Runs | None]  # a row of the paper, a run of ours
 OWN = ("*not in the paper*", "hilap")  # on texts it stands on SVMs, not on these encoders
 WORDS = """\
 The systems of the paper's Tables 2 and 3, in its order. {players} A row of the paper can have several of ours: as it
-has the system (a network at 0.5, the paper's policy), and as we would (a tuned threshold, the recommended preset on the
+has the system (a network at 0.5, the paper's policy), and as we would (a tuned threshold, the preset `residual` on the
 same encoder). The last row is `hilap` itself, which stands on SVMs and not on an encoder; systems later than the paper
 are in the tables of the sets above. A dash: not run yet, or not in the paper. Bold: the best of ours in this table."""
 PLAYED = """\

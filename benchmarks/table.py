@@ -250,7 +250,7 @@ def opponents_section(names: Iterable[str], paper: dict[str, Any]) -> list[str]:
 def short_table(results: Path = RESULTS, paper: Path = PAPER) -> str:
     """HiLAP on every set that has it, a line each, beside the paper and the opponents to beat: for the README."""
     pages, figures = read_results(results), read_object(paper)
-    shown = ("hilap", "hilap-minilm", "hilap-paper")
+    shown = ("hilap-preset", "hilap", "hilap-minilm", "hilap-paper")
     known = {name: {one.method: one for one in runs} for name, runs in pages.items()}
     shown = tuple(method for method in shown if any(method in mine for mine in known.values()))
     rows = []

@@ -152,7 +152,7 @@ def test_a_large_difference_is_marked_behind_the_best_figure(gold, tmp_path):
     judged(tmp_path, "funcat", "hilap", [noisy(gold, 0.01, 0)], gold)
     judged(tmp_path, "funcat", "svm", [noisy(gold, 0.4, 1)], gold)
     page = table.page(tmp_path)
-    ours = cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")
+    ours = cells_of(page, "FunCat (cellcycle)", "HiLAP, settings for the set (`hilap`)")
     svm = cells_of(page, "FunCat (cellcycle)", "SVM, tuned (`svm`)")
     assert all(ours[heading].endswith("** ‡") for heading in ("Micro-F1", "Macro-F1", "EBF"))
     assert not any("‡" in cell or "†" in cell for cell in svm.values())
@@ -181,7 +181,7 @@ def test_a_result_without_counts_is_not_tested(gold, tmp_path):
     assert "`hilap` over `svm` by" in page
     page = page.partition("## The paper's systems")[0]  # Table 5 tells of its own best
     assert page.count("not tested") == 9  # three scores: in the first table, in the reading and of best and runner-up
-    assert "**" in cells_of(page, "FunCat (cellcycle)", "HiLAP, recommended (`hilap`)")["Micro-F1"]
+    assert "**" in cells_of(page, "FunCat (cellcycle)", "HiLAP, settings for the set (`hilap`)")["Micro-F1"]
     assert "‡" not in page.partition("## FunCat")[2]
 
 
@@ -510,7 +510,7 @@ def test_base_models_say_how_often_hilap_and_the_papers_policy_are_above_each_fr
     base_results(tmp_path, {"bowcnn-flat-half": 0.1, "bowcnn-flat": 0.2, "bowcnn-hilap": 0.3})
     page = table.page(tmp_path)
     assert (
-        "HiLAP, the recommended preset, is above flat, 0.5: 6 of 6; flat, tuned: 3 of 6. It is above all of them in "
+        "HiLAP, the preset `residual`, is above flat, 0.5: 6 of 6; flat, tuned: 3 of 6. It is above all of them in "
         "3 of 6. The paper's policy is above flat, 0.5: 3 of 3; flat, tuned: 0 of 3. It is above all of them in 0 of 3."
     ) in page
 
@@ -518,7 +518,7 @@ def test_base_models_say_how_often_hilap_and_the_papers_policy_are_above_each_fr
 def test_above_all_frameworks_is_said_of_the_cells_that_have_all_of_them(tmp_path):
     base_results(tmp_path, {"han-flat-half": 0.1, "han-hilap": 0.3})
     base_results(tmp_path, {"bowcnn-hmcn": 0.4, "bowcnn-hilap": 0.3})
-    told = "HiLAP, the recommended preset, is above flat, 0.5: {}; HMCN, tuned: {}. "
+    told = "HiLAP, the preset `residual`, is above flat, 0.5: {}; HMCN, tuned: {}. "
     assert told.format("3 of 3", "0 of 3") + "No cell has all of them." in table.page(tmp_path)
     base_results(tmp_path, {"han-hmcn": 0.2})
     assert told.format("3 of 3", "3 of 6") + "It is above all of them in 3 of 3." in table.page(tmp_path)
@@ -571,7 +571,7 @@ def test_what_each_part_adds_stands_between_the_stages_with_its_p(gold, tmp_path
         "*the walk and its biases*",
         "`hilap` before reinforcement (`hilap-start`)",
         "*reinforcement*",
-        "HiLAP, recommended (`hilap`)",
+        "HiLAP, settings for the set (`hilap`)",
         "*both together*",
     ]
     means = {one.method: 100 * np.mean(one.values("test", "micro_f1")) for one in runs_of(tmp_path, "trove").values()}
@@ -620,7 +620,7 @@ def test_the_farthest_bin_with_enough_pairs_is_told(tmp_path):
     write_result(tmp_path, "trove", "hilap", 1, reliability=kept, decoding={"probabilities": "flat"})
     write_result(tmp_path, "trove", "flat", 0, reliability=kept | {"right": "0.3 0.5 0.9"})
     page = table.page(tmp_path)
-    row = "HiLAP, recommended (probabilities of its flat models) (`hilap`)"
+    row = "HiLAP, settings for the set (probabilities of its flat models) (`hilap`)"
     place = "Whether probabilities come true"
     assert cells_of(page, place, row)["PyPI descriptions (trove)"] == "0.25 (0.90 → 0.65)"  # 60 pairs are too few
     assert cells_of(page, place, "Flat network, tuned (`flat`)")["PyPI descriptions (trove)"] == "0.29 (0.01 → 0.30)"

@@ -428,7 +428,7 @@ def test_a_line_is_thin_where_seeds_are_missing():
 def test_the_learning_figure_says_what_it_counts(results, tmp_path, told):
     figures.learning(records.read_results(results), tmp_path)
     ((names, note),) = told
-    assert names == ["HiLAP, recommended", "HiLAP, as in the paper", "bow-CNN, HiLAP", "Flat network, tuned"]
+    assert names == ["HiLAP, settings for the set", "HiLAP, as in the paper", "bow-CNN, HiLAP", "Flat network, tuned"]
     assert "x counts epochs" in note
     assert "not kept" not in note
 
@@ -457,7 +457,7 @@ def test_probabilities_of_flat_models_are_called_so(name, tmp_path, told):
     for method, how in (("hilap", "flat"), ("hilap-paper", "beam")):
         write_result(tmp_path, "trove", method, 0, decoding={"probabilities": how}, **kept)
     figures.DRAWN[name](records.read_results(tmp_path), tmp_path)
-    assert told[0][0] == ["HiLAP, recommended (probabilities of its flat models)", "HiLAP, as in the paper"]
+    assert told[0][0] == ["HiLAP, settings for the set (probabilities of its flat models)", "HiLAP, as in the paper"]
 
 
 def test_reliability_of_several_seeds_pools_their_pairs(tmp_path):
