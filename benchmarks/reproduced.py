@@ -26,16 +26,17 @@ judged by the other three, where the paper has one judged by the greedy one. *Pr
 HiLAP on the same data. *Rank* is its place among the settings of other systems that we ran on the set, by each score;
 most of these have a threshold chosen on validation documents, which the paper's flat opponents do not have."""
 CHOICE = """\
-Why the Macro-F1 of `hilap-paper` is so far below the print on FunCat and GO is not settled, but mostly it is what
-weight the supervised losses have beside rewards: on FunCat's validation documents (one seed) an alpha of 30 gives 26.6
-/ 5.7 / 27.2 and one of 100 24.8 / 7.4 / 26.1 where 1 gives 26.3 / 3.5 / 26.8 and the paper prints 26.5 / 7.5 / 27.4 for
-the test ([decision 17](decisions/0017-alpha.md)). Another cause is how long HiLAP-SL is trained before rewards teach:
-epochs are chosen here by example F1, the reward, which wants little of it. With four times as much FunCat's validation
-documents (one seed) give nearly twice the Macro-F1, and a point or two less of the others, so that the whole print is
-not reached ([details](details.md), point 10); a port of the published program went the same way, and its epochs were
-followed on the test split. A third is that one walk a document teaches noisily: four, judged by each other, raise all
-three scores on FunCat (`hilap-paper-walks`), though no more on MEDLINE where alpha is 30. On GO none of this was tried;
-there the paper's Macro-F1 is over fewer labels, and about 3.9 over ours."""
+Why the Macro-F1 of `hilap-paper` is so far below the print on FunCat and GO is not settled. On FunCat half of it is
+what weight the supervised losses have beside rewards (`hilap-paper-alpha`): on FunCat's validation documents (one
+seed) an alpha of 30 gives 26.6 / 5.7 / 27.2 and one of 100 24.8 / 7.4 / 26.1 where 1 gives 26.3 / 3.5 / 26.8 and
+the paper prints 26.5 / 7.5 / 27.4 for the test ([decision 17](decisions/0017-alpha.md)). Another cause is how long
+HiLAP-SL is trained before rewards teach: epochs are chosen here by example F1, the reward, which wants little of
+it. With four times as much FunCat's validation documents (one seed) give nearly twice the Macro-F1, and a point or
+two less of the others, so that the whole print is not reached ([details](details.md), point 10); a port of the
+published program went the same way, and its epochs were followed on the test split. A third is that one walk a
+document teaches noisily: four, judged by each other, raise all three scores on FunCat (`hilap-paper-walks`), though
+no more on MEDLINE where alpha is 30. On GO none of this was tried; there the paper's Macro-F1 is over fewer labels,
+and about 3.9 over ours."""
 KNOWN = ("funcat", "go")  # the sets that `CHOICE` speaks of
 
 
