@@ -119,11 +119,10 @@ class TrainSettings(Settings):
     # In the end, learn anew from training and validation documents, for as many epochs as were best (ours).
     refit: bool = False
     wide: bool = False  # a linear TF-IDF part whose logits are added to the flat ones (ours)
-    # Of its SVMs. `chosen`: what does best of squared_hinge, the same condensed, and structured SVMs condensed.
+    # Of its SVMs. `chosen`: what does clearly best of squared_hinge, the same condensed, and a structured SVM
+    # condensed, for which an error costs twice what `wide_strength` says.
     wide_loss: Literal["squared_hinge", "hinge", "structured", "chosen"] = "squared_hinge"
-    wide_strength: float = (
-        1.0  # of its SVMs: what an error costs against large weights; twice that in chosen structured ones
-    )
+    wide_strength: float = 1.0  # of its SVMs: what an error costs against large weights
     wide_vectors: str | None = None  # an encoder whose vectors, as they are, stand beside the words in it
     kernel_width: float = 1.0  # of its kernel: so many deviations apart in every feature, documents are alike by 1/e
     kernel_ridge: float = 1.0  # what large weights of the kernel part cost against errors
